@@ -17,9 +17,26 @@ const losing = ["repeated", "deaf", "empty", "failover", "writes"]
 
 /** What must hold: a lock with these faults, and how much of it the short run simulates. */
 const holding = [
-  { title: "the lock, with every fault that it stands", faults: guaranteed, holds: ["exclusive", "tokensRise", "nothingLate"], samples: 200 },
-  { title: "tokens, and writes that carry them, where the lock is lost", faults: losing, holds: ["tokensRise", "writesInOrder"], samples: 100 },
-  { title: "everybody is served", spec: "liveness", faults: ["lost messages"], holds: ["served"], samples: 60, steps: 200 }
+  {
+    title: "the lock, with every fault that it stands",
+    faults: guaranteed,
+    holds: ["exclusive", "tokensRise", "nothingLate"],
+    samples: 100
+  },
+  {
+    title: "tokens, and writes that carry them, where the lock is lost",
+    faults: losing,
+    holds: ["tokensRise", "writesInOrder"],
+    samples: 50
+  },
+  {
+    title: "everybody is served",
+    spec: "liveness",
+    faults: ["lost messages"],
+    holds: ["served"],
+    samples: 40,
+    steps: 200
+  }
 ]
 
 /** What must break: without a protection, or where the documentation says that a lock is lost. `seed` shows it in one trace, or else
@@ -32,18 +49,17 @@ const breaking = [
   { without: "rollback repeated", breaks: "nothingLate", seed: 1 },
   { without: "compare on release", breaks: "exclusive", seed: "0x7ad3" },
   { without: "compare on renewal", breaks: "exclusive" },
-  { without: "owner used once", breaks: "exclusive", seed: 1 },
-  { without: "lease counted from sending", breaks: "exclusive", seed: 1 },
-  { without: "drift allowance", breaks: "exclusive", seed: 1 },
+  { without: "owner used once", breaks: "exclusive", seed: "0x28b63" },
+  { without: "lease counted from sending", breaks: "exclusive", seed: "0x47ee0" },
+  { without: "drift allowance", breaks: "exclusive" },
   { without: "last token", faults: ["clock back"], breaks: "tokensRise", seed: 1 },
   { without: "time in tokens", faults: ["empty"], breaks: "tokensRise", seed: 1 },
-  { without: "fencing", faults: ["writes"], breaks: "writesInOrder", seed: 1 },
+  { without: "fencing", faults: ["writes"], breaks: "writesInOrder", seed: "0x1aa1e0" },
   { without: "places", spec: "liveness", breaks: "served", seed: 1 },
   { without: "oldest place first", spec: "liveness", breaks: "served", seed: 1 },
   { without: "fallback interval", spec: "liveness", faults: ["lost messages"], breaks: "served", seed: 1 },
-  { title: "a restart without data", faults: ["empty"], breaks: "exclusive", seed: 1 },
-  { title: "a failover to a replica that lags", faults: ["failover"], breaks: "exclusive", seed: 1 },
-  { title: "the server's clock set forward", faults: ["clock forward"], breaks: "exclusiveByClock", seed: 1 }
+  { title: "a restart without data", faults: ["empty"], breaks: "exclusive", seed: "0x694b" },
+  { title: "a failover to a replica that lags", faults: ["failover"], breaks: "exclusive", seed: "0x609a6" }
 ]
 
 const setOf = (words) => `Set(${words.map((word) => `"${word}"`).join(", ")})`
@@ -93,9 +109,9 @@ const titleOf = ({ title, without }) => title ?? `without "${without}"`
 const traceOf = ({ index, steps = 80 }, seed) =>
   `cd spec/dist && ../node_modules/.bin/quint run case_${index}.qnt --backend=typescript --max-steps=${steps} --seed=${seed} --verbosity=3`
 
-let failures = 0
+const failures = []
 const fail = (test, problem) => {
-  failures++
+  failures.push(test)
   console.log(`FAIL  ${titleOf(test)}: ${problem}`)
 }
 
@@ -105,7 +121,8 @@ const mustHold = async (test, seed) => {
   const found = await simulate(test, test.holds, { ...test, seed })
   const what = `${titleOf(test)}: ${test.holds.join(", ")}`
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(0)
-  if (found === undefined) console.log(`ok    ${what}: ${test.samples} traces of ${test.steps ?? 80} steps from seed ${seed}, ${seconds} s`)
+  if (found === undefined)
+    console.log(`ok    ${what}: ${test.samples} traces of ${test.steps ?? 80} steps from seed ${seed}, ${seconds} s`)
   else fail(test, `one of ${test.holds.join(", ")} is violated\n      ${traceOf(test, found)}`)
 }
 
@@ -126,9 +143,12 @@ const mustBreak = async (test) => {
     return
   }
   const known = await simulate(test, [test.breaks], { ...test, samples: 1, seed: test.seed })
-  const found = known ?? (await simulate(test, [test.breaks], { ...test, samples: 20_000, seed: 1 }))
+  const found = known ?? (await simulate(test, [test.breaks], { ...test, samples: 2000, seed: 1 }))
   if (found === undefined) fail(test, `${test.breaks} is not violated`)
-  else console.log(`ok    ${titleOf(test)}: ${test.breaks} is violated, seed ${found}${known === undefined ? ", a new one: note it in spec/main.mjs" : ""}`)
+  else
+    console.log(
+      `ok    ${titleOf(test)}: ${test.breaks} is violated, seed ${found}${known === undefined ? ", a new one: note it in spec/main.mjs" : ""}`
+    )
 }
 
 const inParallel = async (tasks) => {
@@ -139,13 +159,16 @@ const inParallel = async (tasks) => {
   await Promise.all(Array.from({ length: availableParallelism() }, worker))
 }
 
-const { positionals, values } = parseArgs({ allowPositionals: true, options: { long: { type: "boolean", default: false } } })
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { long: { type: "boolean", default: false } }
+})
 const tests = [...holding, ...breaking]
 for (const [index, test] of tests.entries()) test.index = index
 if (values.long) {
   const until = performance.now() + Number(positionals[0] ?? 120) * 60_000
   const untilOver = holding.map((test) => async () => {
-    while (performance.now() < until && failures === 0) {
+    while (performance.now() < until && failures.length === 0) {
       await mustHold({ ...test, samples: 10 * test.samples }, Math.floor(Math.random() * 2 ** 32))
     }
   })
@@ -157,4 +180,4 @@ if (values.long) {
     ...breaking.map((test) => () => mustBreak(test))
   ])
 }
-process.exitCode = failures === 0 ? 0 : 1
+process.exitCode = failures.length === 0 ? 0 : 1

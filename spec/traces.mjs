@@ -15,9 +15,11 @@ writeFileSync(
 )
 execFileSync(
   `${root}node_modules/.bin/quint`,
-  ["run", "traces.qnt", "--backend=typescript", "--verbosity=0", `--seed=${seed}`, "--max-steps=120"].concat(
-    [`--max-samples=${traces}`, `--n-traces=${traces}`, "--out-itf=trace_{seq}.itf.json"]
-  ),
+  ["run", "traces.qnt", "--backend=typescript", "--verbosity=0", `--seed=${seed}`, "--max-steps=120"].concat([
+    `--max-samples=${traces}`,
+    `--n-traces=${traces}`,
+    "--out-itf=trace_{seq}.itf.json"
+  ]),
   { cwd: out }
 )
 
@@ -41,5 +43,8 @@ const stepsOf = (seq) =>
   })
 
 const runs = Array.from({ length: traces }, (_, seq) => stepsOf(seq))
-writeFileSync(`${root}traces.json`, `[\n${runs.map((run) => `[\n${run.map((step) => JSON.stringify(step)).join(",\n")}\n]`).join(",\n")}\n]\n`)
+writeFileSync(
+  `${root}traces.json`,
+  `[\n${runs.map((run) => `[\n${run.map((step) => JSON.stringify(step)).join(",\n")}\n]`).join(",\n")}\n]\n`
+)
 console.log(`${runs.length} traces, ${runs.flat().length} commands`)

@@ -126,6 +126,7 @@ export default defineConfig({
         items: [
           page("Running a job once", "/running-once"),
           page("Guarantees and limits", "/guarantees"),
+          page("The specification", "/specification"),
           page("Failure and fencing", "/fencing"),
           page("Failover", "/failover"),
           page("Quorums", "/quorum"),
