@@ -21,20 +21,20 @@ const holding = [
     title: "the lock, with every fault that it stands",
     faults: guaranteed,
     holds: ["exclusive", "tokensRise", "nothingLate"],
-    samples: 100
+    samples: 60
   },
   {
     title: "tokens, and writes that carry them, where the lock is lost",
     faults: losing,
     holds: ["tokensRise", "writesInOrder"],
-    samples: 50
+    samples: 30
   },
   {
     title: "everybody is served",
     spec: "liveness",
     faults: ["lost messages"],
     holds: ["served"],
-    samples: 40,
+    samples: 20,
     steps: 200
   }
 ]
