@@ -38,7 +38,7 @@ const panel = (kind, title, y) => {
     ...members[letter].stops.map((span) => bar(span, row, 24, "#656d76", 0.5))
   ])
   const overwrote = happenings.find((one) => one.kind === "overwrote")
-  const refused = happenings.find((one) => one.kind === "refused")
+  const lost = happenings.find((one) => one.kind === "lost")
   return [
     `<g transform="translate(0 ${y})">`,
     `<text x="24" y="24" font-size="15" font-weight="600" fill="#1f2328">${title}</text>`,
@@ -48,7 +48,9 @@ const panel = (kind, title, y) => {
     `<text x="24" y="${3 * lane + lane / 2 + 4}" fill="#656d76">Redis says</text>`,
     ...holders.map((span) => bar(span, 3, 10, colours[span.what], 0.75)),
     overwrote === undefined ? "" : mark(overwrote.at, 0, `wakes up and overwrites ${ledger.lost} deposits`, "#c0152f"),
-    refused === undefined ? "" : mark(refused.at, 0, "wakes up: section fails with LockLost, write refused", "#1f2328"),
+    lost === undefined
+      ? ""
+      : mark(lost.at, 0, "wakes up: its section fails with LockLost and writes nothing", "#1f2328"),
     "</g></g>"
   ]
 }

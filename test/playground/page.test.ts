@@ -39,12 +39,12 @@ const openPlayground = (path: string, options: BrowserContextOptions = {}) =>
 
 layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("the playground", (it) => {
   it.effect.skipIf(chromium === undefined)(
-    "The run of an address plays by itself: SET NX loses a deposit, the library has its ledger refuse the late one",
+    "The run of an address plays by itself: SET NX loses deposits, the library interrupts the process before it writes",
     () =>
       Effect.gen(function* () {
         const { complaints, origin, page, requests, world } = yield* openPlayground(paused)
         yield* promise(() => page.getByLabel("Speed").selectOption("16"))
-        yield* promise(() => world("library").getByText("The ledger refuses A: its token is stale").waitFor())
+        yield* promise(() => world("library").getByText("A has lost the lock: its section is interrupted").waitFor())
         yield* promise(() => world("set-nx").getByText("A overwrites 4 deposits: it no longer has the lock").waitFor())
         yield* promise(() => page.getByRole("button", { name: "Stop" }).click())
         assert.strictEqual(yield* promise(() => world("library").locator(".lost").first().innerText()), "0")
@@ -81,7 +81,7 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
         const shown = (view: typeof world) =>
           promise(() => Promise.all(["set-nx", "library"].map((lock) => view(lock).innerText())))
         const before = yield* shown(world)
-        assert.include(before[1], "The ledger refuses A")
+        assert.include(before[1], "A has lost the lock")
 
         yield* press("Replay")
         assert.strictEqual(yield* clock, 0)

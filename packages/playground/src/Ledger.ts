@@ -14,16 +14,13 @@ export type LedgerReply =
 
 export class Ledger {
   readonly #time: VirtualTime
-  /** Whether it refuses a fencing token that is lower than one that it has seen. */
-  readonly #isFenced: boolean
   #newest = 0n
   balance = 0
   accepted = 0
   refused = 0
 
-  constructor(time: VirtualTime, isFenced: boolean) {
+  constructor(time: VirtualTime) {
     this.#time = time
-    this.#isFenced = isFenced
   }
 
   /** Deposits that somebody has made and somebody else has overwritten. */
@@ -45,7 +42,7 @@ export class Ledger {
   }
 
   #fenced(token: bigint | undefined): LedgerReply | undefined {
-    if (!this.#isFenced || token === undefined) return undefined
+    if (token === undefined) return undefined
     if (token < this.#newest) {
       this.refused++
       return { _tag: "StaleToken", newest: this.#newest }

@@ -42,9 +42,9 @@ export class World {
   readonly #faults: ReadonlyArray<Fault>
   #nextFault = 0
 
-  constructor(lock: LockKind, { faults, isFenced, seed }: Run) {
+  constructor(lock: LockKind, { faults, seed }: Run) {
     this.time = new VirtualTime(seed)
-    this.ledger = new Ledger(this.time, isFenced)
+    this.ledger = new Ledger(this.time)
     this.server = new Server(this.time)
     this.server.onChange = () => this.#lookAtLock()
     this.#faults = faults

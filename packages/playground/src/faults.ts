@@ -17,8 +17,6 @@ export type Fault =
 /** All that decides a run. */
 export interface Run {
   readonly seed: number
-  /** Whether the ledger refuses stale fencing tokens. */
-  readonly isFenced: boolean
   /** In order. */
   readonly faults: ReadonlyArray<Fault>
 }
@@ -27,11 +25,10 @@ export const defaultSeed = 1
 
 const longestMillis = 24 * 3_600_000
 
-/** As a query: `seed=7&fenced=no&faults=1200-pause-A_5200-resume-A_9000-restart`. */
-export const toQuery = ({ faults, isFenced, seed }: Run): string =>
+/** As a query: `seed=7&faults=1200-pause-A_5200-resume-A_9000-restart`. */
+export const toQuery = ({ faults, seed }: Run): string =>
   new URLSearchParams({
     seed: String(seed),
-    ...(isFenced ? {} : { fenced: "no" }),
     ...(faults.length === 0
       ? {}
       : {
@@ -56,7 +53,6 @@ export const fromQuery = (query: string): Run => {
   })
   return {
     seed: Number.isSafeInteger(seed) && seed >= 0 ? seed : defaultSeed,
-    isFenced: parameters.get("fenced") !== "no",
     faults: faults.sort((a, b) => a.at - b.at)
   }
 }

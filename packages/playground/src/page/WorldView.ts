@@ -26,7 +26,7 @@ const titles: Readonly<Record<LockKind, Drawn>> = {
 }
 
 /** How a happening reads. */
-const words = (lock: LockKind, { deposits = 0, kind, process }: Happening): string => {
+const words = ({ deposits = 0, kind, process }: Happening): string => {
   switch (kind) {
     case "pause":
       return `${process} is paused`
@@ -47,10 +47,7 @@ const words = (lock: LockKind, { deposits = 0, kind, process }: Happening): stri
     case "refused":
       return `The ledger refuses ${process}: its token is stale`
     case "overwrote":
-      return (
-        `${process} overwrites ${deposits === 1 ? "a deposit" : `${deposits} deposits`}: ` +
-        (lock === "library" ? "its write is late, and nobody checks its token" : "it no longer has the lock")
-      )
+      return `${process} overwrites ${deposits === 1 ? "a deposit" : `${deposits} deposits`}: it no longer has the lock`
   }
 }
 
@@ -58,7 +55,6 @@ export const seconds = (millis: number): string => `${(millis / 1000).toFixed(1)
 
 export class WorldView {
   readonly element: HTMLElement
-  readonly #lock: LockKind
   readonly #canvas = svg("svg", {
     class: "lanes",
     viewBox: `0 0 ${windowMillis} ${lanes.length * laneHeight}`,
@@ -73,7 +69,6 @@ export class WorldView {
   #logged = 0
 
   constructor(lock: LockKind) {
-    this.#lock = lock
     const { note, title } = titles[lock]
     this.element = el(
       "section",
@@ -165,7 +160,7 @@ export class WorldView {
     for (; this.#logged < happenings.length; this.#logged++) {
       const happening = happenings[this.#logged]!
       this.#log.prepend(
-        el("li", { class: happening.kind }, el("time", {}, seconds(happening.at)), " ", words(this.#lock, happening))
+        el("li", { class: happening.kind }, el("time", {}, seconds(happening.at)), " ", words(happening))
       )
       while (this.#log.children.length > shownLines) this.#log.lastElementChild!.remove()
     }

@@ -61,7 +61,6 @@ class Playground {
   readonly #play = button("Play", { class: "brand" }, () => this.#setPlaying(!this.#isPlaying))
   readonly #speed = el("select", { "aria-label": "Speed" })
   readonly #seed = el("input", { type: "number", min: "0", step: "1", inputmode: "numeric" })
-  readonly #fenced = el("input", { type: "checkbox" })
   readonly #link = button("Copy link", {}, () => void this.#copyLink())
   readonly #switches: ReadonlyArray<{
     readonly letter: Letter
@@ -93,7 +92,6 @@ class Playground {
         })
       }))
     )
-    this.#fenced.addEventListener("change", () => this.#begin({ ...this.#run, isFenced: this.#fenced.checked }))
     this.#seed.addEventListener("change", () => this.#beginQuery(`seed=${this.#seed.value}`))
     root.replaceChildren(
       el(
@@ -147,20 +145,14 @@ class Playground {
           ["overwrote", "deposit lost"]
         ].map(([name, text]) => el("span", {}, el("i", { class: name! }), text!))
       ),
-      el(
-        "div",
-        { class: "row" },
-        el("label", {}, this.#fenced, " the ledger refuses stale tokens"),
-        el("label", {}, "seed ", this.#seed),
-        this.#link
-      )
+      el("div", { class: "row" }, el("label", {}, "seed ", this.#seed), this.#link)
     )
     this.#begin(this.#run, false)
     this.#setPlaying(!window.matchMedia("(prefers-reduced-motion: reduce)").matches)
   }
 
   #beginQuery(query: string, plays = this.#isPlaying): void {
-    this.#begin({ ...fromQuery(query), isFenced: this.#run.isFenced })
+    this.#begin(fromQuery(query))
     this.#setPlaying(plays)
   }
 
@@ -170,7 +162,6 @@ class Playground {
     this.#worlds = kinds.map((kind) => new World(kind, this.#run))
     this.#now = 0
     this.#seed.value = String(run.seed)
-    this.#fenced.checked = run.isFenced
     for (const view of this.#views) view.clear()
     if (isAsked) this.#writeAddress()
     this.#draw()
