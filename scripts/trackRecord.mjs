@@ -1,0 +1,239 @@
+// Shows that the tests named in docs/track-record.md still notice the defects on that page. `pnpm track-record <name>...` runs the
+// tests of these rows, which must pass, then takes each row's fix out and runs its test again, which must now fail;
+// `pnpm track-record` does so for all rows. The sources are restored afterwards, also after Ctrl-C. With --check it only checks that
+// every fix and every test is where the page says.
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+const internal = "packages/core/src/internal"
+
+/** The fix of each row: the text in the sources, and what stands there without it. */
+const fixes = {
+  "abandoned-request": {
+    file: "lua/include/deadline.lua",
+    fixed: "if micros > ARGV[#ARGV] * 1e3 then",
+    broken: "if micros < 0 then"
+  },
+  "early-rollback": {
+    file: `${internal}/hold/rollback.ts`,
+    fixed: "Math.max(0, lastEffectAt - client.now()) + 1)\n        yield* giveBack\n",
+    broken: "Math.max(0, lastEffectAt - client.now()) + 1)\n"
+  },
+  "stalled-server": {
+    file: "lua/include/fair/skip_the_dead.lua",
+    fixed: "if still > 600 then",
+    broken: "if still > 6e8 then"
+  },
+  "full-server": {
+    file: "lua/permit_semaphore/renew.lua",
+    fixed: "redis.pcall('ZREM', KEYS[1], '')\n",
+    broken: ""
+  },
+  "memory-clock": {
+    file: `${internal}/store/memory/MemoryStore.ts`,
+    fixed: "const now = monotonicMillis(clock)\n",
+    broken: "const now = monotonicMillis(clock) && (() => clock.currentTimeMillisUnsafe())\n"
+  },
+  "lone-surrogate": {
+    file: `${internal}/store/keys.ts`,
+    fixed: "return text.isWellFormed() ?",
+    broken: "return true ?"
+  },
+  "shared-key": {
+    file: `${internal}/store/keys.ts`,
+    fixed: "const other = untagged(key)",
+    broken: 'const other = untagged("")'
+  },
+  "observer-throws": {
+    file: `${internal}/report/ownTurn.ts`,
+    fixed: "queueMicrotask(() => {\n    try {\n      task()\n    } catch (defect) {\n      report(defect)\n    }\n  })",
+    broken: "void (report, task())"
+  },
+  "reader-token": {
+    file: "lua/include/tokens/read_token.lua",
+    fixed: "return micros - 1",
+    broken: "return 1"
+  },
+  "two-fibers": {
+    file: `${internal}/wait/Lines.ts`,
+    fixed: "turns.count >= mostTurns &&",
+    broken: "turns.count >= 1e9 * mostTurns &&"
+  },
+  "own-reads": {
+    file: `${internal}/acquire/reenter.ts`,
+    fixed: "if (writer !== undefined) return readUnder",
+    broken: 'if (writer !== undefined && kind.mode !== "read") return readUnder'
+  },
+  "owner-reads": {
+    file: `${internal}/acquire/waitInLine.ts`,
+    fixed: "const own = reenterOwn(request, restore, waiter.waitsUntil)",
+    broken: "const own = waiter.hasTurn ? reenterOwn(request, restore, waiter.waitsUntil) : undefined"
+  },
+  "forgotten-release": {
+    file: `${internal}/client/RecentReleases.ts`,
+    fixed: "this.#newer.push(new Sent(command, now))",
+    broken: "void new Sent(command, now)"
+  },
+  "slow-shutdown": {
+    file: `${internal}/hold/release.ts`,
+    fixed: "Math.min(options.releaseTimeoutMillis, now() - gaveUp.at)",
+    broken: "Math.min(options.releaseTimeoutMillis, now() - gaveUp.at + options.releaseTimeoutMillis)"
+  },
+  "leader-waits": {
+    file: `${internal}/coordination/candidate.ts`,
+    fixed: "hold.by = identityOf(fiber, scope)",
+    broken: "void identityOf(fiber, scope)"
+  },
+  "too-many-permits": {
+    file: `${internal}/wait/Line.ts`,
+    fixed: "return this.#first(this.supply.total)",
+    broken: "return this.oldest"
+  },
+  "lost-holding": {
+    file: `${internal}/locks/LockImpl.ts`,
+    fixed: "return lost === undefined ? Effect.undefined : Effect.fail(lost)",
+    broken: "return lost === null ? Effect.fail(lost) : Effect.undefined"
+  },
+  "label-stays": {
+    file: `${internal}/client/Presence.ts`,
+    fixed: "const noteSent = () => void (this.#mayBeStored = true)",
+    broken: "const noteSent = () => void (this.#mayBeStored = false)"
+  },
+  "older-reader": {
+    file: "lua/include/hand_over/older_writer.lua",
+    fixed: "if taken_at and tonumber(taken_at) <= waits_since then",
+    broken: "if taken_at then"
+  },
+  overtaking: {
+    file: "lua/fair_lock/acquire.lua",
+    fixed: "elseif not head or head == ARGV[1] then",
+    broken: "elseif not head or head == ARGV[1] or waiter_timeout == 0 then"
+  },
+  "forced-release": {
+    file: "lua/lock/force_release.lua",
+    fixed: "if not held_by('') then",
+    broken: "if not held_by then"
+  },
+  "foreign-token": {
+    file: "lua/include/tokens/next_token.lua",
+    fixed: "if not last then",
+    broken: "last = last or 0\n    if not last then"
+  },
+  "minority-wakes": {
+    file: `${internal}/hold/rollback.ts`,
+    fixed: 'const publish = asksAgain && client.isQuorum ? "" : undefined',
+    broken: "const publish = asksAgain && client.isQuorum ? undefined : undefined"
+  },
+  "loss-reason": {
+    file: `${internal}/hold/Lease.ts`,
+    fixed: "...(this.renewalFailure === undefined ? undefined : { cause: this.renewalFailure })",
+    broken: ""
+  }
+}
+
+/** The rows of the page: the name of each fix, the test file and the title. */
+const rows = () => {
+  const page = readFileSync(join(root, "docs/track-record.md"), "utf8")
+  return page.split("\n").flatMap((line) => {
+    const test = /\[`([^`]+)`\]\(\.\.\/(test\/[^)]+)\) › ([^|]+?) \|/.exec(line)
+    if (test === null) return []
+    const [, , file, title] = test
+    return [{ name: /`pnpm track-record ([a-z-]+)`/.exec(line)?.[1], file, title }]
+  })
+}
+
+const run = (command, args, cwd) => {
+  const { error, signal } = spawnSync(command, args, { cwd: join(root, cwd), stdio: "ignore", timeout: 300_000 })
+  if (error !== undefined || signal !== null) throw error ?? new Error(`${command} was ended by ${signal}`)
+}
+
+const build = () => {
+  run("node", ["packages/core/scripts/embed-lua.mjs"], ".")
+  // with type errors, too: a fix may be needed for the types as well
+  run("node_modules/.bin/tsc", ["-b", "packages/core"], ".")
+}
+
+/** The numbers of tests with this title that pass and that fail; it stops at the first one that fails. */
+const runTest = ({ file, title }) => {
+  const report = join(mkdtempSync(join(tmpdir(), "track-record-")), "report.json")
+  const pattern = title.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replaceAll("…", ".*")
+  // the suites of the contract run on the store in memory
+  const path = file.includes("/suite/") ? "contract/memory" : file.replace(/^test\//, "")
+  const options = ["--bail=1", "--testTimeout=120000", "--reporter=json", `--outputFile=${report}`]
+  run("npx", ["vitest", "run", path, "-t", pattern, ...options], "test")
+  const { numFailedTests, numPassedTests } = JSON.parse(readFileSync(report, "utf8"))
+  return { failed: numFailedTests, passed: numPassedTests }
+}
+
+/** Whether the row's test passes. */
+const passes = (row) => {
+  const { failed, passed } = runTest(row)
+  const isPassed = failed === 0 && passed > 0
+  if (!isPassed) console.log(`${failed > 0 ? "FAILS WITH THE FIX" : "RUNS NO TEST"}  ${row.name}`)
+  return isPassed
+}
+
+/** Whether the row's test fails without the fix. Leaves a build without the fix. */
+const finds = (row) => {
+  const { broken, file, fixed } = fixes[row.name]
+  const path = join(root, file)
+  const text = readFileSync(path, "utf8")
+  try {
+    writeFileSync(
+      path,
+      text.replace(fixed, () => broken)
+    )
+    build()
+    const isFound = runTest(row).failed > 0
+    console.log(`${isFound ? "found" : "NOT FOUND"}  ${row.name}`)
+    return isFound
+  } finally {
+    writeFileSync(path, text)
+  }
+}
+
+const check = (rows) =>
+  rows.flatMap(({ file, name, title }) => {
+    const problems = []
+    const text = readFileSync(join(root, file), "utf8")
+    for (const part of title.split("…")) {
+      if (!text.includes(part.trim())) problems.push(`${file} has no test "${title}"`)
+    }
+    if (name !== undefined) {
+      const fix = fixes[name]
+      if (fix === undefined) problems.push(`no fix is called ${name}`)
+      else if (readFileSync(join(root, fix.file), "utf8").split(fix.fixed).length !== 2) {
+        problems.push(`${fix.file} does not have the fix of ${name}, or twice`)
+      }
+    }
+    return problems
+  })
+
+const all = rows()
+const problems = [
+  ...check(all),
+  ...Object.keys(fixes).flatMap((name) => (all.some((row) => row.name === name) ? [] : [`no row has ${name}`]))
+]
+for (const problem of problems) console.error(problem)
+if (problems.length > 0) process.exit(1)
+const wanted = process.argv.slice(2)
+if (wanted[0] === "--check") {
+  console.log(`${all.length} rows, ${Object.keys(fixes).length} of which can be shown`)
+} else {
+  const unknown = wanted.find((name) => fixes[name] === undefined)
+  if (unknown !== undefined) throw new Error(`no row is called ${unknown}`)
+  const chosen = all.filter(({ name }) => name !== undefined && (wanted.length === 0 || wanted.includes(name)))
+  // Ctrl-C ends the commands, not this process, which restores the sources
+  process.on("SIGINT", () => {})
+  build()
+  const passed = chosen.filter(passes)
+  try {
+    process.exitCode = passed.map(finds).every(Boolean) && passed.length === chosen.length ? 0 : 1
+  } finally {
+    build()
+  }
+}
