@@ -58,6 +58,7 @@ const expectedFiles = (directory, manifest) => {
     "LICENSE",
     "README.md",
     "package.json",
+    ...(manifest.name === "effect-redis-lock" ? ["SKILL.md"] : []),
     ...(bin === undefined
       ? // sources go with it: source maps point to them
         sourcesOf(directory).flatMap((source) => [
