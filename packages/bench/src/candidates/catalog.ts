@@ -98,6 +98,21 @@ export const catalog: ReadonlyArray<Entry> = [
     name: "node-redisson",
     about: "1.0.4, `RLock` with its defaults",
     load: () => import("./nodeRedisson.ts")
+  },
+  {
+    name: "effect-distributed-lock",
+    about:
+      "0.0.11 over Effect 3 and ioredis 5, `withPermits(1)` with its defaults (pub/sub, and polling every 100 ms for each waiter). Each acquisition opens a connection of its own, 31 ms a pair here: too slow for W1, W2 and W6",
+    kinds: ["lock", "semaphore"],
+    except: ["W1", "W2", "W6"],
+    load: () => import("./effectDistributedLock.ts")
+  },
+  {
+    name: "simple-redis-mutex",
+    about: "3.0.0 over node-redis, `lock` with its defaults (pub/sub, polling every 10 s)",
+    // it extends no lock
+    except: ["W6"],
+    load: () => import("./simpleRedisMutex.ts")
   }
 ]
 
