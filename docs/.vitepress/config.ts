@@ -5,6 +5,7 @@ import { existsSync, readdirSync } from "node:fs"
 import { posix } from "node:path"
 import { fileURLToPath } from "node:url"
 import { defineConfig, type DefaultTheme } from "vitepress"
+import llmsTxt from "vitepress-plugin-llms"
 
 const repository = "https://github.com/effect-redis-lock/effect-redis-lock"
 
@@ -39,9 +40,20 @@ export default defineConfig({
   base: process.env.DOCS_BASE ?? "/",
   cleanUrls: true,
   lastUpdated: true,
-  // for those who work on the library; it is linked from nowhere else
-  srcExclude: ["defects-0.2.md"],
   head: [["link", { rel: "icon", type: "image/svg+xml", href: `${process.env.DOCS_BASE ?? "/"}logo.svg` }]],
+
+  vite: {
+    // llms.txt lists the pages; llms-full.txt contains them all, except those generated from docstrings
+    plugins: [
+      llmsTxt({
+        ignoreFiles: ["api/**", "behaviours.md"],
+        customTemplateVariables: {
+          details:
+            "Agents that write code with this library should read SKILL.md in the npm package `effect-redis-lock` first, then getting-started, guarantees, fencing and testing."
+        }
+      })
+    ]
+  },
 
   markdown: {
     // the default light theme is hard to read
@@ -143,16 +155,19 @@ export default defineConfig({
           page("From redlock 4 and 5", "/migrating/redlock"),
           page("From redis-semaphore", "/migrating/redis-semaphore"),
           page("From redlock-universal", "/migrating/redlock-universal"),
+          page("From effect-distributed-lock", "/migrating/effect-distributed-lock"),
           page("From Redisson", "/migrating/redisson"),
-          page("From SET NX", "/migrating/set-nx")
+          page("From SET NX", "/migrating/set-nx"),
+          page("From Effect's own Semaphore", "/migrating/local-semaphore")
         ]
       },
       {
         text: "Background",
         items: [
-          page("Beside other libraries", "/comparison"),
+          page("Compared with other libraries", "/comparison"),
           page("Benchmarks", "/benchmarks"),
           page("Contention", "/contention"),
+          page("Track record", "/track-record"),
           page("Architecture", "/architecture"),
           page("Stability", "/stability"),
           page("Redisson's behaviours", "/behaviours")
