@@ -43,6 +43,8 @@ export default defineConfig({
   head: [["link", { rel: "icon", type: "image/svg+xml", href: `${process.env.DOCS_BASE ?? "/"}logo.svg` }]],
 
   vite: {
+    // what the Lua interpreter of the playground asks of Node.js
+    define: { "process.env.FENGARICONF": "undefined" },
     // llms.txt lists the pages; llms-full.txt contains them all, except those generated from docstrings
     plugins: [
       llmsTxt({
@@ -81,11 +83,6 @@ export default defineConfig({
         }
       })
     }
-  },
-
-  vite: {
-    // what the Lua interpreter of the playground asks of Node.js
-    define: { "process.env.FENGARICONF": "undefined" }
   },
 
   themeConfig: {
