@@ -110,8 +110,8 @@ export const catalog: ReadonlyArray<Entry> = [
   {
     name: "simple-redis-mutex",
     about: "3.0.0 over node-redis, `lock` with its defaults (pub/sub, polling every 10 s)",
-    // it extends no lock
-    except: ["W6"],
+    // it renews no lock by itself
+    except: ["W5", "W6"],
     load: () => import("./simpleRedisMutex.ts")
   }
 ]

@@ -12,7 +12,7 @@ export const candidate: Library = {
     const acquire = (name: string) => lock(client, name, { timeout: leaseMillis })
     return {
       ...overPromises({ acquire, release: (release) => release(), isGivenUp: () => false }),
-      hold: () => Promise.reject(new Error("simple-redis-mutex does not extend locks"))
+      hold: () => Promise.reject(new Error("simple-redis-mutex renews no lock by itself"))
     }
   }
 }
