@@ -2,7 +2,7 @@
 -- extend: nothing is ever created, no deadline is ever lowered.
 --
 -- KEYS[i]    a lock
--- ARGV[1]    lease, milliseconds
+-- ARGV[1]    lease, milliseconds; 0 to write nothing
 -- ARGV[i+1]  the owner of KEYS[i]
 --
 -- reply      per key: 1 extended, 0 not held by this owner

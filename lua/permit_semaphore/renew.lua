@@ -2,7 +2,7 @@
 -- Compare and extend: nothing is ever created, no lease is shortened.
 --
 -- KEYS[i]    the ids of a semaphore, a zset
--- ARGV[1]    lease, milliseconds
+-- ARGV[1]    lease, milliseconds; 0 to extend nothing
 -- ARGV[i+1]  the ids of a holder of KEYS[i], joined by commas
 --
 -- reply      per key: 1 extended, 0 not held

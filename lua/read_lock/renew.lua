@@ -4,7 +4,7 @@
 --
 -- KEYS     per reader: the lock, { reader = epoch milliseconds at which the last of its
 --          holds ends }, our own zset, then each of its holds
--- ARGV[1]  lease, milliseconds
+-- ARGV[1]  lease, milliseconds; 0 to extend nothing
 -- ARGV[..] per reader: owner, number of holds
 --
 -- reply    per reader: 1 extended, 0 not held by this owner
@@ -33,7 +33,7 @@ for i = 2, #ARGV, 2 do
     replies[#replies] = 1
     for hold = key + 2, last do
       local left = redis.call('PTTL', KEYS[hold])
-      if left == -2 then
+      if left == -2 and lease > 0 then
         redis.call('SET', KEYS[hold], 1, 'PX', ARGV[1])
       elseif left < lease then
         redis.call('PEXPIRE', KEYS[hold], ARGV[1])

@@ -8,7 +8,7 @@ import { Effect, Fiber, Layer, type Scope } from "effect"
 import { FairLock, Lock, LockStore, ReadWriteLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { hold } from "../faults/kinds.ts"
-import { type Client, client } from "../kit/clients.ts"
+import { type Client, untoldClient } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { commandsOf, sumOf } from "../kit/server/commandsOf.ts"
 import { onServer, type Site } from "../kit/server/onServer.ts"
@@ -146,7 +146,7 @@ const javaHold = `{page}:${java}:rwlock_timeout:1`
 const besideReaders = (others: number, has: { readonly javaReader: boolean }) =>
   costsOf(({ costs, redis, server }) =>
     Effect.gen(function* () {
-      const mine = yield* client(server)
+      const mine = yield* untoldClient(server)
       yield* Effect.forEach(Array.from({ length: others }), () => read(mine, minutes(10)), { concurrency: 50 })
       if (has.javaReader) {
         yield* ask(async () => {
@@ -369,7 +369,7 @@ describe("many others", () => {
             assert.strictEqual(yield* ask(() => redis.llen(queue)), many - 100)
             // four for each of the dead, and what a report costs otherwise
             assert.isAtMost(sumOf(commands), 600)
-            const mine = yield* client(server)
+            const mine = yield* untoldClient(server)
             const section = Lock.withLock(Effect.succeed("served"), FairLock.make(fair.lock))
             const waiting = yield* Effect.forkChild(mine.run(section))
             yield* eventually(

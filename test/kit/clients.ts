@@ -3,7 +3,7 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { Effect, Layer, type Scope } from "effect"
-import { type RedisDriver, RedisLock } from "effect-redis-lock"
+import { RedisDriver, RedisLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { reconnectsAtOnce } from "./server/bareRedis.ts"
 
@@ -40,6 +40,14 @@ export const clientOf = <E>(locks: Layer.Layer<RedisLock.RedisLock, E>): Effect.
 
 /** A client of the server or proxy at that address. */
 export const client = (at: { readonly url: string }, options?: ClientOptions) => clientOf(locks(at, options))
+
+/** A client that is told of no losses: the server runs for it only what it is asked to. */
+export const untoldClient = ({ url }: { readonly url: string }) =>
+  RedisLock.layer({ fallbackInterval: "200 millis" }).pipe(
+    Layer.updateService(RedisDriver.RedisDriver, (driver) => ({ ...driver, invalidations: undefined })),
+    Layer.provide(IoRedis.layer({ url, connectTimeout: "1 minute", ioredis: reconnectsAtOnce })),
+    clientOf
+  )
 
 /** Where something listens. */
 interface Address {

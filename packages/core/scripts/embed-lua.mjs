@@ -1,6 +1,6 @@
 // Embeds lua/**/*.lua into the core package, and packages/cluster/lua/*.lua into that one, so that users need no files beside the
 // code. A line `--@include name` stands for the text of include/name.lua there, or of lua/include/name.lua. A line `--@urgent` marks a
-// script that extends a lease which was handed over: see RedisScript.
+// script that extends a lease which was handed over, `--@tracked` one of whose keys the server tells: see RedisScript.
 //   node packages/core/scripts/embed-lua.mjs           writes the generated modules
 //   node packages/core/scripts/embed-lua.mjs --check   fails when one is not current
 import { createHash } from "node:crypto"
@@ -52,6 +52,7 @@ const entryOf = (file, sources, prefix) => {
   return `  ${JSON.stringify(name)}: {
     name: ${JSON.stringify(name)},
     isUrgent: ${/^--@urgent$/m.test(readFileSync(file, "utf8"))},
+    isTracked: ${/^--@tracked$/m.test(readFileSync(file, "utf8"))},
     hasDeadline: ${/^--@include deadline$/m.test(readFileSync(file, "utf8"))},
     sha1: ${JSON.stringify(sha1)},
     lua: ${JSON.stringify(lua)}

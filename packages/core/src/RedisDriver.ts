@@ -39,6 +39,11 @@ export interface RedisScript {
    * event loop next. A driver that sends it later only makes a section lose its lock that blocks the event loop from its first moment.
    */
   readonly isUrgent?: boolean
+  /**
+   * Whether the server should tell of the next change of each key that it reads, see `invalidations`. A driver that cannot have it told runs it
+   * like any other.
+   */
+  readonly isTracked?: boolean
 }
 
 /**
@@ -139,6 +144,7 @@ export type KeyType = "hash" | "zset"
  *   cluster.
  * - `server` names the server that would run a script on a key now, with a new name after a reconnect, since another server
  *   may answer. Commands carry deadlines by that server's clock.
+ * - `invalidations` tells of changes to the keys that tracked scripts have read.
  * - `commandTimeoutMillis` is how long `eval` waits for a reply. A command that creates something and arrives later, or more than
  *   10 seconds after it was sent, is refused by its script.
  *
@@ -181,6 +187,13 @@ export class RedisDriver extends Context.Service<
      * connection that stood before; absent if that is not known.
      */
     readonly reconnects?: Stream.Stream<void> | undefined
+    /**
+     * What the server tells of keys that tracked scripts have read (CLIENT TRACKING with OPTIN and NOLOOP): once for each key, when
+     * another connection has changed it. A message is the key's name. `Subscribed` comes first, when the server begins to tell, and again
+     * whenever it may have kept something from us or has forgotten what we read: after a reconnect of either connection, and after FLUSHALL. It
+     * fails if the server refuses. Absent in a driver that cannot be told, whose locks notice a loss at the next renewal.
+     */
+    readonly invalidations?: Stream.Stream<Signal, RedisDriverError> | undefined
   }
 >()("effect-redis-lock/RedisDriver") {}
 
@@ -300,7 +313,8 @@ export interface LayerRedisOptions {
  * **Details**
  *
  * That service hides reconnects and opens a connection per subscription; waiters then rely on the fallback interval a
- * little more often, and a release wakes a waiter of every process rather than hand the lock over. Give node-redis
+ * little more often, a release wakes a waiter of every process rather than hand the lock over, and a holder notices at its next
+ * renewal, rather than at once, that somebody has deleted its lock in Redis. Give node-redis
  * `disableOfflineQueue: true`: with its offline queue a command waits for the server to come back, and only the rollback of
  * abandoned acquisitions prevents ghost locks.
  *
@@ -492,6 +506,7 @@ const makeRedis = (
     slot: () => 0,
     // reconnects are hidden: if another server answers, its clock is learnt from its replies
     server: () => "",
-    commandTimeoutMillis: Duration.toMillis(commandTimeout)
+    commandTimeoutMillis: Duration.toMillis(commandTimeout),
+    invalidations: Stream.fail(makeError(new Error("Effect's Redis service hides which connection subscribes")))
   }
 }

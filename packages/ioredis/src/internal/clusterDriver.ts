@@ -18,6 +18,7 @@ import { scanOf } from "./command/scan.ts"
 import { type Warnings, warnOfServers } from "./serverWarnings.ts"
 import { forSubscriptions } from "./options/settings.ts"
 import { Subscriber } from "./subscriber.ts"
+import { invalidationsOf } from "./tracking.ts"
 
 /** The driver over the connections of a cluster, with a connection for subscriptions to each node that needs one. */
 export const makeClusterDriver = (
@@ -33,6 +34,18 @@ export const makeClusterDriver = (
     const evalUnsafe = yield* makeEvalOnCluster(nodes, commandTimeoutMillis)
     const sharded =
       shardedPubSub === "auto" ? yield* within(commandTimeout, knowsShardedPubSub(cluster)) : shardedPubSub === "on"
+    // if it cannot connect, other nodes may serve the channels by now
+    const open = (server: string) => {
+      const client = nodes.at(server)!.client.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null })
+      const connection = new Connection(client, {
+        path,
+        name: "subscriptions",
+        node: server,
+        isReplaceable: true,
+        log
+      })
+      return new CommandWriter(connection, commandTimeoutMillis)
+    }
     const subscriber = yield* Subscriber.make({
       sharded,
       slot: sharded ? hashSlot : () => 0,
@@ -40,18 +53,7 @@ export const makeClusterDriver = (
         const owner = nodes.ownerOf(hashSlot(channel))
         return owner === undefined ? undefined : addressOf(owner.client)
       },
-      // if it cannot connect, other nodes may serve the channels by now
-      open: (server) => {
-        const client = nodes.at(server)!.client.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null })
-        const connection = new Connection(client, {
-          path,
-          name: "subscriptions",
-          node: server,
-          isReplaceable: true,
-          log
-        })
-        return new CommandWriter(connection, commandTimeoutMillis)
-      },
+      open,
       refresh: () => nodes.refresh()
     })
     yield* Effect.acquireRelease(
@@ -62,6 +64,29 @@ export const makeClusterDriver = (
       }),
       (relocate) => Effect.sync(() => cluster.off("refresh", relocate))
     )
+    const watch = (onReady: () => void, onSuccession: () => void) => {
+      const watcher = { onReady, onClose: () => {}, onSuccession }
+      nodes.watchers.add(watcher)
+      return () => nodes.watchers.delete(watcher)
+    }
+    /** What one node tells, over a connection of its own. */
+    const invalidationsAt = (server: string) =>
+      Subscriber.make({
+        sharded: false,
+        slot: () => 0,
+        serverOf: () => (nodes.at(server) === undefined ? undefined : server),
+        open,
+        refresh: () => nodes.refresh()
+      }).pipe(
+        Effect.map((subscriber) =>
+          invalidationsOf({
+            client: () => nodes.at(server)?.client,
+            subscriber,
+            listen: (onReady) => watch(onReady, () => {})
+          })
+        ),
+        Stream.unwrap
+      )
     const blocking = yield* BlockingConnections.make({
       path,
       log,
@@ -85,11 +110,16 @@ export const makeClusterDriver = (
       server: (key) => nodes.ownerOf(hashSlot(key))?.server ?? "",
       commandTimeoutMillis,
       sendBlocking: blocking.send,
-      reconnects: reconnectsOf((onReady) => {
-        const watcher = { onReady, onClose: () => {}, onSuccession: onReady }
-        nodes.watchers.add(watcher)
-        return () => nodes.watchers.delete(watcher)
-      })
+      reconnects: reconnectsOf((onReady) => watch(onReady, onReady)),
+      invalidations: Stream.make(undefined).pipe(
+        Stream.concat(reconnectsOf((onSuccession) => watch(() => {}, onSuccession))),
+        Stream.switchMap(() =>
+          Stream.mergeAll(
+            nodes.masters.map(({ client }) => invalidationsAt(addressOf(client))),
+            { concurrency: "unbounded" }
+          )
+        )
+      )
     }
   })
 

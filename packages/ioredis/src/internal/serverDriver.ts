@@ -12,6 +12,7 @@ import { scanOf } from "./command/scan.ts"
 import { type Warnings, warnOfServers } from "./serverWarnings.ts"
 import { forSubscriptions } from "./options/settings.ts"
 import { Subscriber } from "./subscriber.ts"
+import { invalidationsOf } from "./tracking.ts"
 
 /** The driver over one connection for commands, and another for subscriptions once there are any. */
 export const makeServerDriver = (
@@ -40,6 +41,10 @@ export const makeServerDriver = (
     const blocking = yield* BlockingConnections.make({ path, log, clientFor: () => writer.client })
     // one listener at the connection, however many clients share the driver
     const readyListeners = new Set<() => void>()
+    const listen = (onReady: () => void) => {
+      readyListeners.add(onReady)
+      return () => readyListeners.delete(onReady)
+    }
     const tellReady = () => readyListeners.forEach((onReady) => onReady())
     yield* Effect.acquireRelease(
       Effect.sync(() => writer.client.on("ready", tellReady)),
@@ -58,9 +63,7 @@ export const makeServerDriver = (
       address: () => writer.connection.server,
       commandTimeoutMillis,
       sendBlocking: blocking.send,
-      reconnects: reconnectsOf((onReady) => {
-        readyListeners.add(onReady)
-        return () => readyListeners.delete(onReady)
-      })
+      reconnects: reconnectsOf(listen),
+      invalidations: invalidationsOf({ client: () => writer.client, subscriber, listen })
     }
   })

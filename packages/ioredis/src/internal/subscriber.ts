@@ -28,6 +28,8 @@ interface Link {
   readonly server: string
   readonly writer: CommandWriter
   readonly channels: Set<Channel>
+  /** The server's number of the current connection, which a connection that is subscribed to something could not ask for. */
+  clientId: Promise<number> | undefined
 }
 
 interface Channel {
@@ -94,6 +96,11 @@ export class Subscriber {
         if (listeners.delete(listener) && listeners.size === 0) this.#change(channel)
       }
     }
+  }
+
+  /** The server's number of the connection over which a channel is subscribed. */
+  clientId(channel: string): Promise<number> | undefined {
+    return this.#channels.get(channel)?.link?.clientId
   }
 
   /** Slots have moved between servers: resubscribes channels at their new servers. */
@@ -233,7 +240,7 @@ export class Subscriber {
   #open(server: string): Link {
     const writer = this.#target.open(server)
     const redis = writer.client
-    const link: Link = { server, writer, channels: new Set() }
+    const link: Link = { server, writer, channels: new Set(), clientId: undefined }
     const onMessage = (name: string, message: string) => {
       writer.answered()
       const listeners = this.#channels.get(name)?.listeners
@@ -247,6 +254,8 @@ export class Subscriber {
     redis.on(this.#target.sharded ? "smessage" : "message", onMessage)
     redis.on("close", forget)
     redis.on("ready", () => {
+      link.clientId = redis.client("ID")
+      link.clientId.catch(() => {})
       for (const channel of link.channels) this.#change(channel)
     })
     // The server has dropped a channel whose slot has moved, without saying which one.

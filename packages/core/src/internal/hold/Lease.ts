@@ -103,6 +103,8 @@ export class Lease implements Due, ReleasedLease {
   released = false
   /** The last failure of the renewal since it last succeeded. */
   renewalFailure: unknown = undefined
+  /** Whether the server is to tell of the next change of its key. */
+  isTracked = false
   /** The number of unanswered renewals. */
   renewals = 0
   /**

@@ -10,6 +10,7 @@ import type { LockClient } from "../client/LockClient.ts"
 import { start } from "../store/startable.ts"
 import { type Alarm, DueQueue } from "../time/clock.ts"
 import type { Lease } from "./Lease.ts"
+import { Tracking } from "./Tracking.ts"
 
 /** Keys per renewal command: long enough to be cheap, short enough not to hold up the server. */
 const batchSize = 200
@@ -20,17 +21,16 @@ const batchSize = 200
  */
 const gather = 0.1
 
-/** Shorter than any lease has left, unless it is about to end anyway. */
-const verifyLeaseMillis = 1
-
 export class Watchdog implements Alarm {
   readonly #client: LockClient
   readonly #queue = new DueQueue<Lease>()
+  readonly #tracking: Tracking
   due = 0
   heapIndex = -1
 
   constructor(client: LockClient) {
     this.#client = client
+    this.#tracking = new Tracking(client, this)
   }
 
   get size(): number {
@@ -45,8 +45,11 @@ export class Watchdog implements Alarm {
 
   /** Begins to watch, or takes note of a changed deadline or of holds that came or went. */
   watch(lease: Lease): void {
-    // what its confirmation or its failure has set counts
-    if (lease.unconfirmed !== undefined) return
+    this.#tracking.wrote(lease)
+    if (lease.unconfirmed === undefined) this.#schedule(lease)
+  }
+
+  #schedule(lease: Lease): void {
     this.#put(lease, lease.renewedHolds > 0 ? Math.min(lease.endsAt, this.#renewAt(lease)) : lease.deadline)
   }
 
@@ -62,6 +65,7 @@ export class Watchdog implements Alarm {
   }
 
   unwatch(lease: Lease): void {
+    this.#tracking.wrote(lease)
     // The alarm stays: it finds nothing due, and is rarely worth moving.
     this.#queue.remove(lease)
   }
@@ -71,14 +75,20 @@ export class Watchdog implements Alarm {
    * is there keeps its length, and the time of its next renewal. The fibers end when all is known.
    */
   verifyAll(): ReadonlyArray<Fiber<void>> {
+    return this.verify([...this.#queue.items])
+  }
+
+  /** {@link verifyAll} for some of them. */
+  verify(leases: ReadonlyArray<Lease>): ReadonlyArray<Fiber<void>> {
     const now = this.#client.now()
-    const groups = new Map<string, Array<Lease>>()
-    for (const lease of [...this.#queue.items]) {
-      if (lease.checkLost(now) === undefined) this.#group(groups, lease)
-    }
+    const held = leases.filter((lease) => lease.checkLost(now) === undefined)
     const fibers: Array<Fiber<void>> = []
-    this.#inBatches(groups, (batch) => void fibers.push(this.#verify(batch)))
+    this.inBatches(held, batchSize, (batch) => void fibers.push(this.#verify(batch)))
     return fibers
+  }
+
+  get leases(): ReadonlyArray<Lease> {
+    return this.#queue.items
   }
 
   /** Serves what is due, and sets the alarm for what is due next. */
@@ -102,7 +112,7 @@ export class Watchdog implements Alarm {
 
   #serve(now: number): void {
     const horizon = now + this.#client.options.renewIntervalMillis * gather
-    const renewals = new Map<string, Array<Lease>>()
+    const renewals: Array<Lease> = []
     for (let next = this.#queue.first; next !== undefined; next = this.#queue.first) {
       const toRenew = (next.renewedHolds > 0 || next.unconfirmed !== undefined) && next.due < next.endsAt
       if (next.due > (toRenew && next.unconfirmed === undefined ? horizon : now)) break
@@ -114,31 +124,32 @@ export class Watchdog implements Alarm {
       } else if (next.unconfirmed !== undefined) {
         this.#renew([next], next.unconfirmed, now)
       } else {
-        this.#group(renewals, next)
+        renewals.push(next)
       }
     }
     const { watchdogLeaseMillis } = this.#client.options
-    this.#inBatches(renewals, (batch) => this.#renew(batch, watchdogLeaseMillis, now))
+    this.inBatches(renewals, batchSize, (batch) => this.#renew(batch, watchdogLeaseMillis, now))
+    this.#tracking.track(renewals)
   }
 
-  /** One command serves leases of one mode and slot. */
-  #group(groups: Map<string, Array<Lease>>, lease: Lease): void {
-    const key = `${lease.kind.mode} ${this.#client.store.slot(lease.keys.lock)}`
-    const group = groups.get(key)
-    if (group === undefined) groups.set(key, [lease])
-    else group.push(lease)
-  }
-
-  #inBatches(groups: ReadonlyMap<string, ReadonlyArray<Lease>>, send: (batch: ReadonlyArray<Lease>) => void): void {
+  /** One command serves leases of one mode and slot, at most `size` of them. */
+  inBatches(leases: Iterable<Lease>, size: number, send: (batch: ReadonlyArray<Lease>) => void): void {
+    const groups = new Map<string, Array<Lease>>()
+    for (const lease of leases) {
+      const key = `${lease.kind.mode} ${this.#client.store.slot(lease.keys.lock)}`
+      const group = groups.get(key)
+      if (group === undefined) groups.set(key, [lease])
+      else group.push(lease)
+    }
     for (const group of groups.values()) {
-      for (let from = 0; from < group.length; from += batchSize) send(group.slice(from, from + batchSize))
+      for (let from = 0; from < group.length; from += size) send(group.slice(from, from + size))
     }
   }
 
-  /** A renewal this short extends nothing, but its reply says which leases are still held. A failure says nothing. */
+  /** A renewal by nothing writes nothing, but its reply says which leases are still held. A failure says nothing. */
   #verify(batch: ReadonlyArray<Lease>): Fiber<void> {
     return this.#client.fork(
-      Effect.matchCause(this.#client.store.run(batch[0]!.kind.renew(batch, verifyLeaseMillis)), {
+      Effect.matchCause(this.#client.store.run(batch[0]!.kind.renew(batch, 0)), {
         onSuccess: (replies) => {
           for (let i = 0; i < batch.length; i++) {
             const lease = batch[i]!
@@ -174,7 +185,7 @@ export class Watchdog implements Alarm {
         if (lease.confirm(sentAt, leaseMillis) !== undefined) continue
         lease.renewalFailure = undefined
         lease.renewals--
-        this.watch(lease)
+        this.#schedule(lease)
       } else if (replies[i] === 0) {
         lease.lose("NotOwner", this.#client.now())
       } else {

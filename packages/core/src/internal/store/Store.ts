@@ -55,6 +55,11 @@ export interface Store {
   readonly acknowledges?: Acknowledges | undefined
   /** Emits whenever another server may run the commands from now on; absent if the store does not notice. */
   readonly reconnects?: Stream.Stream<void> | undefined
+  /**
+   * Tells of the keys that tracked commands have read, each once, when somebody else has changed it; `Subscribed` says that anything may
+   * have changed. Absent if the store cannot tell.
+   */
+  readonly invalidations?: Stream.Stream<Signal, LockStoreError> | undefined
 }
 
 /** Waits for replicas of the server that keeps a key. */

@@ -150,7 +150,8 @@ export const clientStore = (
   longestSince: (key, serverMicros) => store.longestSince(key, serverMicros),
   handsOver: store.handsOver,
   address: () => store.address?.(),
-  acknowledges: store.acknowledges
+  acknowledges: store.acknowledges,
+  invalidations: store.invalidations
 })
 
 /**

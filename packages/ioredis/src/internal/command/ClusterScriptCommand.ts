@@ -75,10 +75,10 @@ export class ClusterScriptCommand extends ScriptCommand {
     this.send(this.node!)
   }
 
-  override send(writer: CommandWriter): void {
-    // not asking(): with enableAutoPipelining it would be sent after the script
+  protected override prepare(writer: CommandWriter): void {
+    // not asking(): with enableAutoPipelining it would be sent after the script; and the server would forget it if another command came between
     if (this.#asking) (writer.client.sendCommand(new Command("asking")) as Promise<unknown>).catch(() => {})
-    super.send(writer)
+    else super.prepare(writer)
   }
 
   /** The connection broke, or could not be opened. */

@@ -1,5 +1,6 @@
 import * as Exit from "effect/Exit"
 import { RedisDriver } from "effect-redis-lock"
+import { Command } from "ioredis"
 import type { ScriptRequest, SentScript } from "./CommandPath.ts"
 import type { CommandWriter } from "./CommandWriter.ts"
 import { failureOf } from "./failure.ts"
@@ -48,7 +49,15 @@ export class ScriptCommand implements ScriptRequest {
     this.sendsText ||= !writer.mayKnow(this.script)
     this.#writer = writer
     this.#doubts = writer.doubts
+    this.prepare(writer)
     this.#sent = writer.send(this)
+  }
+
+  /** Sends what must come immediately before the script. */
+  protected prepare({ client }: CommandWriter): void {
+    if (this.script.isTracked !== true) return
+    // a server that does not track refuses this, and runs the script all the same
+    ;(client.sendCommand(new Command("client", ["CACHING", "YES"])) as Promise<unknown>).catch(() => {})
   }
 
   settle(exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>): void {

@@ -43,6 +43,8 @@ export const at = (address: Address, ioredis: RedisOptions): RedisOptions => {
 
 /** For connections that only subscribe: the subscriber itself resubscribes after a reconnect. */
 export const forSubscriptions: RedisOptions = {
+  // over RESP3 ioredis does not pass on what the server tells of keys
+  protocol: 2,
   lazyConnect: false,
   autoResubscribe: false,
   enableOfflineQueue: false,

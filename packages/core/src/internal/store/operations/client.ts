@@ -11,7 +11,8 @@ export const operations = {
     quorum: { combine: (labels) => labels.find((label) => label !== "") ?? "" }
   }),
   removeLabel: operation("client/remove_label", { givesBack: "client", reply: numberReply, quorum: majority }),
-  tell: operation("client/tell", { reply: numberReply, quorum: majority })
+  tell: operation("client/tell", { reply: numberReply, quorum: majority }),
+  track: operation("client/track", { reply: numberReply, quorum: majority })
 }
 
 export const setLabel = (key: string, label: string, lifeMillis: number): StoreCommand<number> =>
@@ -25,3 +26,6 @@ export const removeLabel = (key: string): StoreCommand<number> => command(operat
 
 /** Tells a client that a lock was taken from it by force. */
 export const tell = (key: string, publish: string): StoreCommand<number> => command(operations.tell, [key], [publish])
+
+/** Has the server tell of the next change of each of these keys of one slot. */
+export const track = (keys: ReadonlyArray<string>): StoreCommand<number> => command(operations.track, keys, [])

@@ -126,7 +126,8 @@ export class QuorumStore {
       serverMicros: (key) => this.#tokenBound.highestClock(key),
       longestSince: () => Number.POSITIVE_INFINITY,
       // members would hand it over to different clients
-      handsOver: false
+      handsOver: false,
+      invalidations: Stream.mergeAll(members.map(memberInvalidations), { concurrency: "unbounded" })
     }
   }
 
@@ -335,6 +336,12 @@ const memberSignals = (member: Member, channel: string): Stream.Stream<Signal, L
     ),
     Stream.retry(reconnecting)
   )
+}
+
+/** A lock with another name there is told of without a name. */
+const memberInvalidations = ({ keyOf, store }: Member): Stream.Stream<Signal, LockStoreError> => {
+  const told = store.invalidations ?? Stream.empty
+  return keyOf === undefined ? told : Stream.map(told, () => ({ _tag: "Subscribed" }))
 }
 
 /** The keys at all members that answer: what a majority keeps is at one of them, unless a majority fails. */

@@ -46,7 +46,9 @@ export const storeOver = (
       driver.sendBlocking === undefined
         ? undefined
         : acknowledgements({ ...driver, sendBlocking: driver.sendBlocking }),
-    reconnects: driver.reconnects
+    reconnects: driver.reconnects,
+    invalidations:
+      driver.invalidations && mapStreamError(driver.invalidations, toStoreError("tracking", "__redis__:invalidate"))
   }
 }
 

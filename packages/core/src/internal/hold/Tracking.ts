@@ -1,0 +1,115 @@
+/**
+ * Losses that the server tells of, long before the next renewal would notice them: a lock that somebody has deleted, overwritten or left to
+ * expire early.
+ *
+ * The server remembers who has read a key by a tracked command, and tells each of them once when it changes. It does not tell a
+ * connection of its own writes, which end the tracking as well: so what was renewed is tracked again right behind the renewal. What the
+ * server tells of is tracked and then verified, in this order, so that a change is either told or seen.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type { Signal } from "../../RedisDriver.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import { permitIds } from "../store/keys.ts"
+import { track } from "../store/operations/client.ts"
+import { runStream, start } from "../store/startable.ts"
+import type { Alarm } from "../time/clock.ts"
+import type { Lease } from "./Lease.ts"
+import type { Watchdog } from "./Watchdog.ts"
+
+/** How old a lease is when it is first tracked, so that short sections pay nothing; and how soon after a write of our own it is again. */
+const intervalMillis = 1000
+
+/**
+ * The shortest pause after a verification, and that for each lease that was verified: the key of readers, or of permits, also changes when
+ * others come and go.
+ */
+const pauseMillis = 50
+const pauseMillisEach = 0.25
+
+/** Keys per command: it reads in two milliseconds what ten renewals have written. */
+const batchSize = 2000
+
+export class Tracking implements Alarm {
+  readonly #client: LockClient
+  readonly #watchdog: Watchdog
+  #server: "unasked" | "asked" | "tells" | "refuses"
+  /** The keys that it has told of, and those of several leases that we have written, since the last verification. */
+  readonly #changed = new Set<string>()
+  #pausesUntil = 0
+  due = 0
+  heapIndex = -1
+
+  constructor(client: LockClient, watchdog: Watchdog) {
+    this.#client = client
+    this.#watchdog = watchdog
+    this.#server = client.store.invalidations === undefined ? "refuses" : "unasked"
+  }
+
+  /** A command of ours has granted or changed a lease, or is about to end it. */
+  wrote(lease: Lease): void {
+    if (this.#server === "refuses") return
+    lease.isTracked = false
+    if (lease.kind.mode !== "exclusive") this.#changed.add(keyOf(lease))
+    const { alarms, now } = this.#client
+    if (this.heapIndex === -1) alarms.set(this, now() + intervalMillis)
+  }
+
+  /** From now on the server tells of the next change of each. */
+  track(leases: ReadonlyArray<Lease>): void {
+    if (this.#server !== "tells") return
+    for (const lease of leases) lease.isTracked = true
+    this.#watchdog.inBatches(leases, batchSize, (batch) => {
+      start(this.#client.store.run(track(batch.map(keyOf))), (exit) => {
+        if (Exit.isFailure(exit)) for (const lease of batch) lease.isTracked = false
+        // deleted between its renewal and this
+        else if (exit.value < batch.length) this.#watchdog.verify(batch)
+      })
+    })
+  }
+
+  /** Verifies what has changed, and tracks what is old enough. */
+  ring(now: number): void {
+    const untracked = this.#watchdog.leases.filter((lease) => {
+      if (this.#changed.has(keyOf(lease))) lease.isTracked = false
+      return !lease.isTracked && lease.acquiredAt <= now - intervalMillis && lease.unconfirmed === undefined
+    })
+    this.#changed.clear()
+    if (untracked.length > 0) {
+      this.#pausesUntil = now + Math.max(pauseMillis, untracked.length * pauseMillisEach)
+      if (this.#server === "unasked") this.#listen()
+      this.track(untracked)
+      if (this.#server === "tells") this.#watchdog.verify(untracked)
+    }
+    if (this.#watchdog.size > 0 && this.#server !== "refuses") {
+      this.#client.alarms.set(this, Math.max(now + intervalMillis, this.#pausesUntil))
+    }
+  }
+
+  #listen(): void {
+    this.#server = "asked"
+    this.#client.fork(
+      Effect.catch(runStream(this.#client.store.invalidations!, this.#onSignal), (error) => {
+        this.#server = "refuses"
+        return Effect.logInfo(
+          "Redis does not tell of locks that somebody else deletes (CLIENT TRACKING): a holder notices that at its next renewal.",
+          error
+        )
+      })
+    )
+  }
+
+  readonly #onSignal = (signal: Signal): void => {
+    if (signal._tag === "Message") {
+      this.#changed.add(signal.message)
+    } else {
+      this.#server = "tells"
+      for (const lease of this.#watchdog.leases) lease.isTracked = false
+    }
+    const { alarms, now } = this.#client
+    alarms.set(this, Math.max(now(), this.#pausesUntil))
+  }
+}
+
+/** The key whose changes the server tells of. */
+const keyOf = ({ keys, kind }: Lease): string => (kind.mode === "permit" ? permitIds(keys.lock) : keys.lock)

@@ -1,0 +1,387 @@
+import { RedisSentinel } from "@effect-redis-lock/testing"
+import { assert, describe, it } from "@effect/vitest"
+import { NodeRedis } from "@effect/platform-node"
+import { Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
+import {
+  FairLock,
+  Lock,
+  type LockLost,
+  PermitSemaphore,
+  ReadWriteLock,
+  RedisDriver,
+  RedisLock,
+  Semaphore
+} from "effect-redis-lock"
+import { IoRedis } from "@effect-redis-lock/ioredis"
+import type { Redis } from "ioredis"
+import { client, type Client, clientOf, locks, locksOver } from "../kit/clients.ts"
+import { eventually, soon } from "../kit/eventually.ts"
+import { freshName } from "../kit/names.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { bareNode, clusterClient, mastersOf, TheCluster } from "../kit/server/cluster.ts"
+import { renewed } from "../kit/server/conditions.ts"
+import { onServer } from "../kit/server/onServer.ts"
+import { onServers } from "./quorumSite.ts"
+
+/** Only the server can tell of a loss: the next renewal is twenty minutes away. */
+const hour = { watchdogLeaseTime: "1 hour" } as const
+
+interface Kind {
+  /** A section under the lock of this name. */
+  readonly around: (name: string, body: Effect.Effect<void>) => Effect.Effect<void, unknown, RedisLock.RedisLock>
+  /** The key that holds it. */
+  readonly key: (name: string) => string
+}
+
+const kinds: Readonly<Record<string, Kind>> = {
+  lock: { around: (name, body) => Lock.withLock(body, name), key: (name) => name },
+  "lock with a lease of its own": {
+    around: (name, body) => Lock.withLock(body, name, { leaseTime: "1 hour" }),
+    key: (name) => name
+  },
+  "fair lock": { around: (name, body) => Lock.withLock(body, FairLock.make(name)), key: (name) => name },
+  "read lock": {
+    around: (name, body) => Lock.withLock(body, ReadWriteLock.make(name).readLock),
+    key: (name) => name
+  },
+  "write lock": {
+    around: (name, body) => Lock.withLock(body, ReadWriteLock.make(name).writeLock),
+    key: (name) => name
+  },
+  permit: {
+    around: (name, body) =>
+      Effect.andThen(
+        Effect.ignore(Semaphore.trySetPermits(name, 2)),
+        Effect.asVoid(PermitSemaphore.withPermit(body, name))
+      ),
+    key: (name) => `{${name}}:timeout`
+  }
+}
+
+const losses: Readonly<Record<string, (redis: Redis, key: string) => Promise<unknown>>> = {
+  DEL: (redis, key) => redis.del(key),
+  UNLINK: (redis, key) => redis.unlink(key),
+  "HDEL of the owner": async (redis, key) =>
+    (await redis.type(key)) === "zset"
+      ? redis.zremrangebyrank(key, 0, -1)
+      : redis.hdel(key, ...(await redis.hkeys(key)).filter((field) => field !== "mode")),
+  RENAME: (redis, key) => redis.rename(key, `${key}:elsewhere`),
+  "PEXPIRE to a shorter time": (redis, key) => redis.pexpire(key, 50),
+  SET: (redis, key) => redis.set(key, "mine"),
+  "the forceUnlock of Redisson": (redis, key) =>
+    redis.eval(
+      "if redis.call('del', KEYS[1]) == 1 then redis.call('publish', KEYS[2], ARGV[1]) return 1 else return 0 end",
+      2,
+      key,
+      `redisson_lock__channel:{${key}}`,
+      "0"
+    ),
+  FLUSHALL: (redis) => redis.flushall()
+}
+
+const field = (info: string, name: RegExp) => Number(new RegExp(`${name.source}(\\d+)`).exec(info)?.[1] ?? 0)
+
+/** Waits until the server is to tell of so many keys. */
+const isTracked = (redis: Redis, keys = 1) =>
+  eventually(
+    `${keys} keys are tracked`,
+    async () => field(await redis.info("stats"), /tracking_total_keys:/),
+    (count) => count >= keys
+  )
+
+/** How many commands have been tracked since the counters were reset. */
+const trackedCommands = async (redis: Redis) => field(await redis.info("commandstats"), /client\|caching:calls=/)
+
+const hold = ({ run }: Client, name: string, { around }: Kind = kinds.lock!) =>
+  sectionUntilTold((body) => run(around(name, body)))
+
+interface Held {
+  readonly fiber: Fiber.Fiber<unknown, unknown>
+}
+
+const isLost = Effect.fnUntraced(function* ({ fiber }: Held, why = "its loss") {
+  const exit = yield* soon(`the section is interrupted by ${why}`, Fiber.await(fiber), "1 minute")
+  const error = Exit.isFailure(exit) ? Exit.findErrorOption(exit) : undefined
+  assert.strictEqual((error as { readonly value?: LockLost } | undefined)?.value?.reason, "NotOwner")
+})
+
+const isHeld = ({ fiber }: Held) => assert.isUndefined(fiber.pollUnsafe())
+
+/** Ends the connections that match; their owners open new ones. */
+const cut = async (redis: Redis, matches: RegExp) => {
+  const all = String(await redis.client("LIST")).split("\n")
+  const ids = all.filter((line) => matches.test(line)).map((line) => /^id=(\d+)/.exec(line)![1]!)
+  assert.isAbove(ids.length, 0)
+  for (const id of ids) await redis.call("CLIENT", "KILL", "ID", id)
+}
+
+/** What a client logs of tracking. */
+const recording = () => {
+  const lines: Array<string> = []
+  const logger = Logger.make(({ message }) => {
+    const text = String(message)
+    if (text.includes("CLIENT TRACKING")) lines.push(text)
+  })
+  return { lines, layer: Logger.layer([logger]) }
+}
+
+describe("a loss that the server tells of", { concurrent: true }, () => {
+  for (const [title, kind] of Object.entries(kinds)) {
+    it.live(
+      `A section under a ${title} is interrupted long before the next renewal, however it was lost`,
+      onServer(({ redis, server }) =>
+        Effect.gen(function* () {
+          const mine = yield* client(server, hour)
+          const held = yield* Effect.forEach(Object.keys(losses), (loss) => hold(mine, `report ${loss}`, kind))
+          yield* isTracked(redis, held.length)
+          for (const [i, [loss, lose]] of Object.entries(losses).entries()) {
+            isHeld(held[i]!)
+            yield* Effect.promise(() => lose(redis, kind.key(`report ${loss}`)))
+            yield* isLost(held[i]!, loss)
+          }
+        })
+      )
+    )
+  }
+
+  it.live(
+    "A section is interrupted when a full server has evicted its lock",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const held = yield* hold(yield* client(server, hour), "report")
+        yield* isTracked(redis)
+        yield* Effect.promise(() => redis.config("SET", "maxmemory-policy", "allkeys-random"))
+        yield* Effect.promise(() => redis.config("SET", "maxmemory", "100kb"))
+        yield* isLost(held)
+        yield* Effect.promise(() => redis.config("SET", "maxmemory", "0"))
+      })
+    )
+  )
+
+  for (const [connection, matches] of [
+    ["subscriptions", / sub=[1-9]/],
+    ["commands", / name=mine .* sub=0 /]
+  ] as const) {
+    it.live(
+      `After the connection for ${connection} was lost, the server is asked again to tell of losses`,
+      onServer(({ redis, server }) =>
+        Effect.gen(function* () {
+          const held = yield* hold(yield* client(server, { ...hour, label: "mine" }), "report")
+          yield* isTracked(redis)
+          yield* Effect.promise(() => redis.config("RESETSTAT"))
+          yield* Effect.promise(() => cut(redis, matches))
+          yield* eventually(
+            "the lock is tracked again",
+            async () =>
+              field(await redis.info("commandstats"), /client\|tracking:calls=/) * (await trackedCommands(redis)),
+            (count) => count > 0
+          )
+          yield* isTracked(redis)
+          yield* Effect.promise(() => redis.del("report"))
+          yield* isLost(held)
+        })
+      )
+    )
+  }
+
+  it.live(
+    "What another process does beside a reader or a permit interrupts nobody",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const [mine, other] = yield* Effect.all([client(server, hour), client(server, hour)])
+        for (const title of ["read lock", "permit"]) {
+          const kind = kinds[title]!
+          const held = yield* hold(mine, title, kind)
+          yield* isTracked(redis)
+          yield* Effect.promise(() => redis.config("RESETSTAT"))
+          yield* other.run(kind.around(title, Effect.void))
+          yield* eventually(
+            "it was verified",
+            () => trackedCommands(redis),
+            (count) => count > 0
+          )
+          isHeld(held)
+          yield* Effect.promise(() => redis.del(kind.key(title)))
+          yield* isLost(held)
+        }
+        yield* Effect.promise(() => redis.flushall())
+      })
+    )
+  )
+
+  it.live(
+    "The own process ends tracking when it enters and leaves under the same name, and begins it again",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server, hour)
+        const retracked = eventually(
+          "it is tracked again",
+          () => trackedCommands(redis),
+          (count) => count > 0
+        )
+        const { readLock } = ReadWriteLock.make("read")
+        const held = yield* hold(mine, "read", kinds["read lock"])
+        yield* isTracked(redis)
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        yield* mine.run(Lock.withLock(Effect.void, readLock))
+        yield* retracked
+        yield* Effect.promise(() => redis.del("read"))
+        yield* isLost(held)
+
+        const scoped = yield* mine.run(Scope.provide(Lock.scoped("report"), yield* Effect.scope))
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        yield* retracked
+        yield* scoped.renew()
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        yield* retracked
+        yield* Effect.promise(() => redis.del("report"))
+        yield* soon("the loss is told", Effect.flip(scoped.awaitLost), "1 minute")
+        yield* Effect.promise(() => redis.flushall())
+      })
+    )
+  )
+
+  it.live(
+    "The server does not tell of the renewals of the process itself: each is followed by one command that tracks, and nothing is verified",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server, { watchdogLeaseTime: "6 seconds" })
+        const held = yield* hold(mine, "report")
+        yield* renewed(redis, "report", 1)
+        yield* isTracked(redis)
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        yield* renewed(redis, "report", 3)
+        const stats = yield* Effect.promise(() => redis.info("commandstats"))
+        const renewals = field(stats, /cmdstat_pexpire:calls=/)
+        // the counters may have been reset, and read, between a renewal and what follows it
+        assert.isAtMost(field(stats, /client\|caching:calls=/), renewals + 1)
+        assert.isAtMost(field(stats, /evalsha:calls=/), 2 * renewals + 1)
+        yield* isTracked(redis)
+        yield* held.end
+      })
+    )
+  )
+
+  it.live(
+    "Sections of less than a second send no command more",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server, hour)
+        yield* mine.run(Lock.withLock(Effect.void, "report"))
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        for (let i = 0; i < 300; i++) yield* mine.run(Lock.withLock(Effect.void, "report"))
+        const stats = yield* Effect.promise(() => redis.info("commandstats"))
+        assert.strictEqual(field(stats, /evalsha:calls=/), 600)
+        assert.notMatch(stats, /client\|(?:caching|tracking)/)
+      })
+    )
+  )
+
+  for (const rule of ["-client|tracking", "-client|caching", "-client|id", "resetchannels &redisson_*"]) {
+    it.live(
+      `A Redis user without permission (${rule}) is told of nothing, which is logged once, and renews its locks`,
+      onServer(({ redis, server }) =>
+        Effect.gen(function* () {
+          yield* Effect.promise(() =>
+            redis.acl("SETUSER", "locks", "reset", "on", ">secret", "~*", "&*", "+@all", ...rule.split(" "))
+          )
+          const { layer, lines } = recording()
+          const url = `redis://locks:secret@${server.host}:${server.port}`
+          const mine = yield* clientOf(Layer.provide(locks({ url }, { watchdogLeaseTime: "6 seconds" }), layer))
+          const held = yield* hold(mine, "report")
+          yield* eventually(
+            "the refusal is logged",
+            () => lines,
+            ({ length }) => length > 0
+          )
+          yield* renewed(redis, "report", 2)
+          assert.strictEqual(yield* Effect.promise(() => trackedCommands(redis)), 0)
+          assert.lengthOf(lines, 1)
+          yield* Effect.promise(() => redis.del("report"))
+          yield* isLost(held)
+        })
+      )
+    )
+  }
+
+  it.live(
+    "A client of Effect's Redis service says once that it is told of nothing, and renews its locks",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const { layer, lines } = recording()
+        const driver = Layer.provide(RedisDriver.layerRedis, NodeRedis.layer({ url: server.url }))
+        const mine = yield* clientOf(Layer.provide(locksOver(driver, { watchdogLeaseTime: "6 seconds" }), layer))
+        const held = yield* hold(mine, "report")
+        yield* renewed(redis, "report", 2)
+        assert.lengthOf(lines, 1)
+        yield* Effect.promise(() => redis.del("report"))
+        yield* isLost(held)
+      })
+    )
+  )
+
+  it.live("A section is interrupted when the master that sentinels name loses its lock", () =>
+    Effect.gen(function* () {
+      const site = yield* RedisSentinel.start()
+      const sentinels = site.sentinels.map(({ url }) => url)
+      const mine = yield* clientOf(locksOver(IoRedis.layerSentinel({ sentinels, name: site.name }), hour))
+      const held = yield* hold(mine, "report")
+      const before = yield* bare(yield* site.master)
+      yield* isTracked(before)
+      yield* site.failover
+      const after = yield* bare(yield* site.master)
+      yield* isTracked(after)
+      isHeld(held)
+      yield* Effect.promise(() => after.del("report"))
+      yield* isLost(held)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "A section on a quorum is interrupted when a majority of the servers has lost its lock",
+    onServers(3, (places) =>
+      Effect.gen(function* () {
+        const mine = yield* clientOf(RedisLock.layerQuorum(places.map(({ server }) => locks(server, hour))))
+        const held = yield* hold(mine, "report")
+        for (const { redis } of places) yield* isTracked(redis)
+        const [first, second] = places
+        yield* Effect.promise(() => first!.redis.config("RESETSTAT"))
+        yield* Effect.promise(() => first!.redis.del("report"))
+        yield* eventually(
+          "it was verified",
+          () => trackedCommands(first!.redis),
+          (count) => count > 0
+        )
+        isHeld(held)
+        yield* Effect.promise(() => second!.redis.del("report"))
+        yield* isLost(held)
+        yield* Effect.forEach(places, ({ redis }) => Effect.promise(() => redis.flushall()))
+      })
+    )
+  )
+})
+
+it.layer(TheCluster.layer({ replicas: 1 }), { excludeTestServices: true })("on a cluster", (it) => {
+  for (const shardedPubSub of ["on", "off"] as const) {
+    it.effect(`Each node of a cluster tells of its losses, with sharded pub/sub ${shardedPubSub}`, () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const mine = yield* clusterClient(cluster, { ...hour, shardedPubSub })
+        const names = Array.from({ length: 12 }, freshName)
+        const held = yield* Effect.forEach(names, (name) => hold(mine, name))
+        const owners = yield* Effect.forEach(names, (name) =>
+          Effect.map(mastersOf(cluster, name), ({ owner }) => owner)
+        )
+        assert.isAbove(new Set(owners).size, 1)
+        const nodes = yield* Effect.forEach(owners, bareNode)
+        for (const [i, redis] of nodes.entries()) {
+          const there = owners.filter((owner, j) => owner === owners[i] && j >= i)
+          yield* isTracked(redis, there.length)
+          yield* Effect.promise(() => redis.del(names[i]!))
+          yield* isLost(held[i]!)
+        }
+      }).pipe(Effect.scoped)
+    )
+  }
+})

@@ -1,0 +1,180 @@
+/**
+ * What a client does when its store tells it of changes, at awkward moments.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Option, Queue, Stream } from "effect"
+import {
+  Lock,
+  LockStoreError,
+  type LockStore,
+  ReadWriteLock,
+  type RedisDriver,
+  type RedisLock
+} from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
+
+const hour = { watchdogLeaseTime: "1 hour" } as const
+
+/** A store in memory that tells what the test has it tell, and a client of it. */
+const site = Effect.fnUntraced(function* (options: RedisLock.RedisLockOptions = hour) {
+  const server = yield* testStore()
+  const told = yield* Queue.unbounded<RedisDriver.Signal, LockStoreError>()
+  const self = Object.assign(server, {
+    told,
+    begin: Queue.offer(told, { _tag: "Subscribed" }),
+    tell: (message: string) => Queue.offer(told, { _tag: "Message", message }),
+    count: (operation: LockStore.Operation) => server.operations.filter((name) => name === operation).length,
+    /** What happens just before the store watches keys. */
+    beforeTracking: Effect.void
+  })
+  const store = wrappedStore(server.store, ({ operation, run }) =>
+    operation === "client/track" ? Effect.andThen(self.beforeTracking, run()) : run()
+  )
+  const client = yield* clientOf({ store: { ...store, invalidations: Stream.fromQueue(told) } }, options)
+  return Object.assign(self, { client })
+})
+
+const hold = (client: Service, lock: Lock.Lock | string = "a") =>
+  Effect.never.pipe(Lock.withLock(lock), as(client), Effect.forkChild({ startImmediately: true }))
+
+const isLost = (section: Fiber.Fiber<unknown, unknown>) => {
+  const exit = section.pollUnsafe()
+  const error = exit === undefined ? Option.none() : Exit.findErrorOption(exit)
+  return Option.isSome(error) && (error.value as { readonly reason?: string }).reason === "NotOwner"
+}
+
+describe("a store that tells of changes", () => {
+  it.effect("A lock that is deleted between its renewal and the command behind it is lost at once", () =>
+    Effect.gen(function* () {
+      const it = yield* site({ watchdogLeaseTime: "30 seconds" })
+      const section = yield* hold(it.client)
+      yield* TestClock.adjust("1 second")
+      yield* it.begin
+      yield* TestClock.adjust("8 seconds")
+      assert.strictEqual(it.count("client/track"), 1)
+      it.beforeTracking = it.delete("a")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(it.count("client/track"), 2)
+      assert.isTrue(isLost(section))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A renewal is followed by one command, and verifies nothing", () =>
+    Effect.gen(function* () {
+      const it = yield* site({ watchdogLeaseTime: "30 seconds" })
+      yield* hold(it.client)
+      yield* TestClock.adjust("1 second")
+      yield* it.begin
+      yield* TestClock.adjust("8 seconds")
+      it.operations.length = 0
+      yield* TestClock.adjust("40 seconds")
+      assert.deepStrictEqual(
+        it.operations.filter((name) => name === "lock/renew" || name === "client/track"),
+        Array.from({ length: 4 }, () => ["lock/renew", "client/track"] as const).flat()
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A lock that the store could not be asked to watch is verified, and watched, a second later", () =>
+    Effect.gen(function* () {
+      const it = yield* site()
+      it.refuses = (operation) => operation === "client/track"
+      const section = yield* hold(it.client)
+      yield* TestClock.adjust("1 second")
+      yield* it.begin
+      yield* TestClock.adjust("500 millis")
+      yield* it.delete("a")
+      it.refuses = () => false
+      assert.strictEqual(it.count("client/track"), 0)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(it.count("client/track"), 1)
+      assert.isTrue(isLost(section))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A key that changes all the time is verified at most every 50 ms", () =>
+    Effect.gen(function* () {
+      const it = yield* site()
+      yield* hold(it.client, ReadWriteLock.make("a").readLock)
+      yield* TestClock.adjust("1 second")
+      yield* it.begin
+      yield* TestClock.adjust("2 seconds")
+      it.operations.length = 0
+      for (let i = 0; i < 1000; i++) {
+        yield* it.tell("a")
+        yield* TestClock.adjust(1)
+      }
+      const count = it.count("read_lock/renew")
+      assert.isAtLeast(count, 19)
+      assert.isAtMost(count, 21)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A lock is watched once it is a second old", () =>
+    Effect.gen(function* () {
+      const it = yield* site()
+      yield* hold(it.client, "a")
+      yield* TestClock.adjust("1 second")
+      yield* it.begin
+      yield* TestClock.adjust("500 millis")
+      yield* hold(it.client, "b")
+      yield* TestClock.adjust("900 millis")
+      yield* it.tell("b")
+      yield* TestClock.adjust("50 millis")
+      assert.strictEqual(it.count("client/track"), 1)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(it.count("client/track"), 2)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("Nothing is sent for a lock of another name, nor once the lock is free", () =>
+    Effect.gen(function* () {
+      const it = yield* site()
+      const section = yield* hold(it.client)
+      yield* TestClock.adjust("1 second")
+      yield* it.begin
+      yield* TestClock.adjust("2 seconds")
+      it.operations.length = 0
+      yield* it.tell("b")
+      yield* TestClock.adjust("2 seconds")
+      yield* Fiber.interrupt(section)
+      yield* it.tell("a")
+      yield* TestClock.adjust("2 seconds")
+      assert.notInclude(it.operations, "lock/renew")
+      assert.notInclude(it.operations, "client/track")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("Nothing is sent to a store that refuses to tell, or that has not begun", () =>
+    Effect.gen(function* () {
+      const it = yield* site()
+      yield* hold(it.client)
+      yield* TestClock.adjust("5 seconds")
+      yield* Queue.fail(
+        it.told,
+        new LockStoreError({ operation: "tracking", lock: "", reason: "NoPermission", cause: undefined })
+      )
+      yield* TestClock.adjust("5 seconds")
+      assert.notInclude(it.operations, "lock/renew")
+      assert.notInclude(it.operations, "client/track")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("All locks are verified when the store begins to tell again", () =>
+    Effect.gen(function* () {
+      const it = yield* site()
+      const sections = yield* Effect.forEach(["a", "b"], (name) => hold(it.client, name))
+      yield* TestClock.adjust("1 second")
+      yield* it.begin
+      yield* TestClock.adjust("2 seconds")
+      yield* it.delete("b")
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(sections.map(isLost), [false, false])
+      yield* it.begin
+      yield* TestClock.adjust("0 seconds")
+      assert.deepStrictEqual(sections.map(isLost), [false, true])
+    }).pipe(Effect.scoped)
+  )
+})
