@@ -43,7 +43,7 @@ describe("doctor", () => {
           "mode",
           "permit semaphore"
         ],
-        ...["read lock", "replicas", "semaphore", "several locks", "subscribe", "version", "write lock"]
+        ...["read lock", "replicas", "semaphore", "several locks", "subscribe", "tracking", "version", "write lock"]
       ])
       const redis = yield* client(server.url)
       for (const key of yield* Effect.promise(() => redis.keys("*"))) {
@@ -61,7 +61,7 @@ describe("doctor", () => {
     Effect.gen(function* () {
       const server = yield* RedisServer.start()
       const redis = yield* client(server.url)
-      const rules = "on >secret ~* &* +@all -info -zadd -hrandfield"
+      const rules = "on >secret ~* &* +@all -info -zadd -hrandfield -client|tracking"
       yield* Effect.promise(() => redis.call("ACL", "SETUSER", "few", ...rules.split(" ")))
       const url = `redis://few:secret@127.0.0.1:${server.port}`
       const ended = yield* redisLock(["doctor", "--redis", url])
@@ -70,6 +70,7 @@ describe("doctor", () => {
       assert.match(ended.stdout, /^commands +warning +refused: HRANDFIELD, ZADD\..*\+hrandfield \+zadd/m)
       assert.match(ended.stdout, /^lock +ok/m)
       assert.match(ended.stdout, /^fair lock +warning/m)
+      assert.match(ended.stdout, /^tracking +warning +NoPermission.*allow CLIENT ID, TRACKING and CACHING/m)
       assert.notInclude(ended.stdout, "secret")
       yield* Effect.promise(() => redis.call("ACL", "SETUSER", "few", "-hset"))
       assert.strictEqual((yield* redisLock(["doctor", "--redis", url])).code, 2)

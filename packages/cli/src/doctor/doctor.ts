@@ -11,7 +11,7 @@ import { type InvalidLockOptions, RedisDriver } from "effect-redis-lock"
 import { randomUUID } from "node:crypto"
 import { type Check, type Driver, ok, problem, scriptOf, warning } from "./check.ts"
 import { ExitCode, ExitWith } from "../exit.ts"
-import { commands, kinds, subscription } from "./permissions.ts"
+import { commands, kinds, subscription, tracking } from "./permissions.ts"
 import { placeOf, type Target } from "../redis.ts"
 import { print, printJson, table } from "../text.ts"
 
@@ -57,6 +57,7 @@ const examine = (url: Redacted.Redacted, prefix: string): Effect.Effect<Server, 
           yield* commands(driver, name),
           ...(yield* kinds(prefix)),
           yield* subscription(driver, name),
+          yield* tracking(driver),
           yield* latency(driver, name)
         ]
         return { server: driver.address?.() ?? placeOf(url), isReachable: true, checks }

@@ -136,3 +136,16 @@ export const subscription = (driver: Driver, name: string): Effect.Effect<Check>
         )
     })
   )
+
+export const tracking = ({ invalidations = Stream.empty }: Driver): Effect.Effect<Check> =>
+  Stream.runHead(invalidations).pipe(
+    Effect.timeout("3 seconds"),
+    Effect.match({
+      onSuccess: () => ok("tracking", "a holder is told at once that its lock is gone"),
+      onFailure: (error) =>
+        warning(
+          "tracking",
+          `${error.message}. A holder whose lock somebody else has deleted then notices at its next renewal: allow CLIENT ID, TRACKING and CACHING, and the channel __redis__:invalidate.`
+        )
+    })
+  )
