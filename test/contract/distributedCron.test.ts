@@ -8,6 +8,7 @@ import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
 import { runOperation } from "../kit/storeOperations.ts"
+import { times } from "../kit/times.ts"
 import { changedStore, type Store, wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
 import { backends, coordinated } from "./coordinated.ts"
@@ -19,7 +20,7 @@ const everySecond = Cron.parse("* * * * * *")
 const virtualEpochSeconds = 1_000_000_001
 
 /** How many ticks are played in virtual time. */
-const ticksPlayed = 2000
+const ticksPlayed = 500 * times
 
 /** The seconds of the running tick, since the epoch. */
 const scheduled = Effect.map(DistributedCron.CurrentScheduledTime, (time) => DateTime.toEpochMillis(time) / 1000)

@@ -10,6 +10,7 @@ import { TestClock } from "effect/testing"
 import type { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { runOperation } from "../kit/storeOperations.ts"
+import { times } from "../kit/times.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 
 class MemoryStore extends Context.Service<MemoryStore, LockStore.LockStore["Service"]>()("test/MemoryStore") {}
@@ -289,6 +290,6 @@ it.layer(both)("semaphores and latches on memory and on Redis", (it) => {
           for (const key of await client.keys(`*${prefix}*`)) await client.del(key)
         })
       }).pipe(Effect.scoped),
-    { arbitrary: { runs: 300, size: 40 } }
+    { arbitrary: { runs: 75 * times, size: 40 } }
   )
 })

@@ -9,6 +9,7 @@ import { TestClock } from "effect/testing"
 import type { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { runOperation } from "../kit/storeOperations.ts"
+import { times } from "../kit/times.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 
 class MemoryStore extends Context.Service<MemoryStore, LockStore.LockStore["Service"]>()("test/MemoryStore") {}
@@ -423,7 +424,7 @@ it.layer(both)("memory and Redis", (it) => {
             }
           }
         }),
-      { arbitrary: { runs: 200, size: 50 } }
+      { arbitrary: { runs: 50 * times, size: 50 } }
     )
   }
 })
