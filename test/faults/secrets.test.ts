@@ -280,13 +280,14 @@ describe("a password", () => {
 
   it.live("A password from the environment is shown nowhere, not even if the URL is invalid", () =>
     Effect.gen(function* () {
+      const before = process.env["REDIS_URL"]
       for (const url of [`http://u:${encoded(SECRET)}@h`, `redis://u:${SECRET}@h`, `u:${encoded(SECRET)}@h`]) {
         const { exit } = yield* everythingOf(
           Effect.suspend(() => {
             process.env["REDIS_URL"] = url
             return Layer.build(IoRedis.layerConfig())
           })
-        ).pipe(Effect.ensuring(Effect.sync(() => delete process.env["REDIS_URL"])))
+        ).pipe(Effect.ensuring(Effect.sync(() => void (process.env["REDIS_URL"] = before))))
         assert.strictEqual(
           Cause.squash((exit as Exit.Failure<unknown, unknown>).cause)!["_tag" as never],
           "InvalidLockOptions"

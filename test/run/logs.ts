@@ -53,32 +53,35 @@ export const expectWarning = (message: RegExp): void => void expected.push(messa
 let active = 0
 let hasFailed = false
 
-beforeEach((context: TestContext) => {
-  if (active++ === 0) {
-    entries = []
-    expected = []
-    hasFailed = false
-  }
-  context.onTestFailed(() => {
-    for (const { line } of entries) if (line !== undefined) console.log(line)
+/** To be called for every file of tests: the files of one worker share this module. */
+export const recordLogs = (): void => {
+  beforeEach((context: TestContext) => {
+    if (active++ === 0) {
+      entries = []
+      expected = []
+      hasFailed = false
+    }
+    context.onTestFailed(() => {
+      for (const { line } of entries) if (line !== undefined) console.log(line)
+    })
   })
-})
 
-afterEach(({ task }: TestContext) => {
-  hasFailed ||= task.result?.state === "fail"
-  // a failure is enough
-  if (--active > 0 || hasFailed) return
-  const warnings = entries.filter(({ isWarning }) => isWarning)
-  const allowed = [
-    ...expected,
-    ...expectedWarnings.filter(({ files }) => task.file.name.startsWith(files)).flatMap(({ messages }) => messages)
-  ]
-  const unexpected = warnings.filter(({ message }) => !allowed.some((pattern) => pattern.test(message)))
-  if (unexpected.length > 0) task.meta.unexpectedWarnings = unexpected.map(({ message }) => message)
-  for (const pattern of expected) {
-    assert.isTrue(
-      warnings.some(({ message }) => pattern.test(message)),
-      `nobody has warned of ${pattern}`
-    )
-  }
-})
+  afterEach(({ task }: TestContext) => {
+    hasFailed ||= task.result?.state === "fail"
+    // a failure is enough
+    if (--active > 0 || hasFailed) return
+    const warnings = entries.filter(({ isWarning }) => isWarning)
+    const allowed = [
+      ...expected,
+      ...expectedWarnings.filter(({ files }) => task.file.name.startsWith(files)).flatMap(({ messages }) => messages)
+    ]
+    const unexpected = warnings.filter(({ message }) => !allowed.some((pattern) => pattern.test(message)))
+    if (unexpected.length > 0) task.meta.unexpectedWarnings = unexpected.map(({ message }) => message)
+    for (const pattern of expected) {
+      assert.isTrue(
+        warnings.some(({ message }) => pattern.test(message)),
+        `nobody has warned of ${pattern}`
+      )
+    }
+  })
+}

@@ -17,7 +17,7 @@ const runOf = (text: string): Promise<{ readonly code: number | null; readonly o
       import "${here}node20.ts"
       import { unexpectedWarnings } from "${here}run/unexpectedWarnings.ts"
       export default { test: {
-        include: ["*.test.mjs"], setupFiles: ["${here}run/logs.ts"], reporters: ["minimal", unexpectedWarnings], silent: "passed-only"
+        include: ["*.test.mjs"], setupFiles: ["${here}run/setUp.ts"], reporters: ["minimal", unexpectedWarnings], silent: "passed-only"
       } }
     `
   )

@@ -16,6 +16,8 @@ const without = (prototype: object, name: string, instead?: unknown): Effect.Eff
         target[name] = instead
         return () => {
           target[name] = before
+          // what was found out without it
+          vi.resetModules()
         }
       }),
       (restore) => Effect.sync(restore)
