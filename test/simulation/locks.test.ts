@@ -8,7 +8,7 @@ import { livenessWorld } from "./liveness.ts"
 import { livenessKinds } from "./livenessKinds.ts"
 import { world } from "./world.ts"
 
-const seeds = 3
+const seeds = 1
 const livenessSeeds = 1
 
 describe("a world of faults", () => {
