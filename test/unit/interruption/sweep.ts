@@ -36,7 +36,7 @@ const ways = [
 ] as const
 
 /**
- * Runs a program again and again, interrupted one operation later after every three ways of doing it, until it gets through
+ * Runs a program again and again, interrupted one operation later each time, in each of the three ways until it gets through
  * untouched. `check` runs after each. The result is the number of interruptions.
  */
 export const sweep = Effect.fnUntraced(function* <A, E, R, E2, R2>(options: {
@@ -45,9 +45,10 @@ export const sweep = Effect.fnUntraced(function* <A, E, R, E2, R2>(options: {
 }) {
   const context = yield* Effect.context<R>()
   let interruptions = 0
-  for (let index = 1, through = 0; through < ways.length; index++) {
-    through = 0
-    for (const { maxOpsBeforeYield, when } of ways) {
+  const left = new Set(ways)
+  for (let index = 1; left.size > 0; index++) {
+    for (const way of left) {
+      const { maxOpsBeforeYield, when } = way
       let main: Fiber.Fiber<A, E> | undefined
       const scheduler = new InterruptingScheduler(index, when, () => main)
       const exit = yield* Effect.callback<Exit.Exit<A, E>>((resume) => {
@@ -60,7 +61,7 @@ export const sweep = Effect.fnUntraced(function* <A, E, R, E2, R2>(options: {
         main.addObserver((exit) => resume(Effect.succeed(exit)))
       })
       yield* options.check(index, exit)
-      if (scheduler.operations < index) through++
+      if (scheduler.operations < index) left.delete(way)
       else interruptions++
     }
   }
