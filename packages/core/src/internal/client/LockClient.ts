@@ -16,6 +16,7 @@ import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
 import { HeldLeases } from "../hold/HeldLeases.ts"
 import { type Lease, type LeaseEntry, nextOwnerOf } from "../hold/Lease.ts"
 import { releaseMillis } from "../hold/release.ts"
+import { Tracking } from "../hold/Tracking.ts"
 import { Watchdog } from "../hold/Watchdog.ts"
 import { LabelsOfOthers } from "../kinds/inspect.ts"
 import { leastTime, type LockProtocol } from "../kinds/kinds.ts"
@@ -54,6 +55,7 @@ export class LockClient extends OpaqueClient implements Service {
   readonly alarms: AlarmClock
   readonly leases: HeldLeases
   readonly watchdog: Watchdog
+  readonly tracking: Tracking
   /** Monotonic time in milliseconds. */
   readonly now: () => number
   /** Runs an effect in the background, until the client is closed. */
@@ -117,6 +119,7 @@ export class LockClient extends OpaqueClient implements Service {
     this.#report = parts.report
     this.alarms = new AlarmClock(this.now, parts.report)
     this.watchdog = new Watchdog(this)
+    this.tracking = new Tracking(this)
   }
 
   /** Runs a task of the application, such as the resumption of one of its fibers. */

@@ -15,7 +15,6 @@ import { track } from "../store/operations/client.ts"
 import { runStream, start } from "../store/startable.ts"
 import type { Alarm } from "../time/clock.ts"
 import type { Lease } from "./Lease.ts"
-import type { Watchdog } from "./Watchdog.ts"
 
 /** How old a lease is when it is first tracked, so that short sections pay nothing; and how soon after a write of our own it is again. */
 const intervalMillis = 1000
@@ -32,7 +31,6 @@ const batchSize = 2000
 
 export class Tracking implements Alarm {
   readonly #client: LockClient
-  readonly #watchdog: Watchdog
   #server: "unasked" | "asked" | "tells" | "refuses"
   /** The keys that it has told of, and those of several leases that we have written, since the last verification. */
   readonly #changed = new Set<string>()
@@ -40,9 +38,8 @@ export class Tracking implements Alarm {
   due = 0
   heapIndex = -1
 
-  constructor(client: LockClient, watchdog: Watchdog) {
+  constructor(client: LockClient) {
     this.#client = client
-    this.#watchdog = watchdog
     this.#server = client.store.invalidations === undefined ? "refuses" : "unasked"
   }
 
@@ -59,18 +56,18 @@ export class Tracking implements Alarm {
   track(leases: ReadonlyArray<Lease>): void {
     if (this.#server !== "tells") return
     for (const lease of leases) lease.isTracked = true
-    this.#watchdog.inBatches(leases, batchSize, (batch) => {
+    this.#client.watchdog.inBatches(leases, batchSize, (batch) => {
       start(this.#client.store.run(track(batch.map(keyOf))), (exit) => {
         if (Exit.isFailure(exit)) for (const lease of batch) lease.isTracked = false
         // deleted between its renewal and this
-        else if (exit.value < batch.length) this.#watchdog.verify(batch)
+        else if (exit.value < batch.length) this.#client.watchdog.verify(batch)
       })
     })
   }
 
   /** Verifies what has changed, and tracks what is old enough. */
   ring(now: number): void {
-    const untracked = this.#watchdog.leases.filter((lease) => {
+    const untracked = this.#client.watchdog.leases.filter((lease) => {
       if (this.#changed.has(keyOf(lease))) lease.isTracked = false
       return !lease.isTracked && lease.acquiredAt <= now - intervalMillis && lease.unconfirmed === undefined
     })
@@ -79,9 +76,9 @@ export class Tracking implements Alarm {
       this.#pausesUntil = now + Math.max(pauseMillis, untracked.length * pauseMillisEach)
       if (this.#server === "unasked") this.#listen()
       this.track(untracked)
-      if (this.#server === "tells") this.#watchdog.verify(untracked)
+      if (this.#server === "tells") this.#client.watchdog.verify(untracked)
     }
-    if (this.#watchdog.size > 0 && this.#server !== "refuses") {
+    if (this.#client.watchdog.size > 0 && this.#server !== "refuses") {
       this.#client.alarms.set(this, Math.max(now + intervalMillis, this.#pausesUntil))
     }
   }
@@ -104,7 +101,7 @@ export class Tracking implements Alarm {
       this.#changed.add(signal.message)
     } else {
       this.#server = "tells"
-      for (const lease of this.#watchdog.leases) lease.isTracked = false
+      for (const lease of this.#client.watchdog.leases) lease.isTracked = false
     }
     const { alarms, now } = this.#client
     alarms.set(this, Math.max(now(), this.#pausesUntil))

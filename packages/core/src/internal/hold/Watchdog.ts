@@ -10,7 +10,6 @@ import type { LockClient } from "../client/LockClient.ts"
 import { start } from "../store/startable.ts"
 import { type Alarm, DueQueue } from "../time/clock.ts"
 import type { Lease } from "./Lease.ts"
-import { Tracking } from "./Tracking.ts"
 
 /** Keys per renewal command: long enough to be cheap, short enough not to hold up the server. */
 const batchSize = 200
@@ -24,13 +23,11 @@ const gather = 0.1
 export class Watchdog implements Alarm {
   readonly #client: LockClient
   readonly #queue = new DueQueue<Lease>()
-  readonly #tracking: Tracking
   due = 0
   heapIndex = -1
 
   constructor(client: LockClient) {
     this.#client = client
-    this.#tracking = new Tracking(client, this)
   }
 
   get size(): number {
@@ -45,7 +42,7 @@ export class Watchdog implements Alarm {
 
   /** Begins to watch, or takes note of a changed deadline or of holds that came or went. */
   watch(lease: Lease): void {
-    this.#tracking.wrote(lease)
+    this.#client.tracking.wrote(lease)
     if (lease.unconfirmed === undefined) this.#schedule(lease)
   }
 
@@ -65,7 +62,7 @@ export class Watchdog implements Alarm {
   }
 
   unwatch(lease: Lease): void {
-    this.#tracking.wrote(lease)
+    this.#client.tracking.wrote(lease)
     // The alarm stays: it finds nothing due, and is rarely worth moving.
     this.#queue.remove(lease)
   }
@@ -129,7 +126,7 @@ export class Watchdog implements Alarm {
     }
     const { watchdogLeaseMillis } = this.#client.options
     this.inBatches(renewals, batchSize, (batch) => this.#renew(batch, watchdogLeaseMillis, now))
-    this.#tracking.track(renewals)
+    this.#client.tracking.track(renewals)
   }
 
   /** One command serves leases of one mode and slot, at most `size` of them. */
