@@ -35,7 +35,7 @@ describe("inspect", () => {
       assert.match(
         held.stdout,
         new RegExp(
-          `^name     ${name}\nkind     lock\n\nOWNER +MODE +HOLDS  REMAINING\n${owner}  exclusive  1      \\d.*s\n$`
+          `^name     ${name}\nkind     lock\n\nMODE +HOLDS  REMAINING  OWNER\nexclusive  1      \\d.*s +${owner}\n$`
         )
       )
       yield* Effect.promise(() => redis.del(name))

@@ -38,9 +38,9 @@ describe("ls", () => {
 
       assert.deepStrictEqual([table.code, table.stderr], [0, ""])
       const [header, row, end] = table.stdout.split("\n")
-      assert.deepStrictEqual(header!.split(/ +/), ["NAME", "OWNER", "LABEL", "MODE", "HOLDS", "REMAINING", "TOKEN"])
+      assert.deepStrictEqual(header!.split(/ +/), ["NAME", "LABEL", "MODE", "HOLDS", "REMAINING", "TOKEN", "OWNER"])
       const label = `${hostname()}/${running.pid}/${basename(bin)}`
-      assert.match(row!, new RegExp(`^${name}  ${owner}  ${label}  exclusive  1      59m\\d\\ds     ${token}$`))
+      assert.match(row!, new RegExp(`^${name}  ${label}  exclusive  1      59m\\d\\ds     ${token}  ${owner}$`))
       assert.strictEqual(end, "")
 
       assert.deepStrictEqual([json.code, json.stderr], [0, ""])
@@ -88,7 +88,7 @@ describe("ls", () => {
         token: null
       })
       const table = yield* redisLock(["ls", "--redis", server.url])
-      assert.match(table.stdout, new RegExp(`^b {12}${java} +exclusive +3 {6}- {10}-$`, "m"))
+      assert.match(table.stdout, new RegExp(`^b {12}exclusive +3 {6}- {10}- +${java}$`, "m"))
     })
   )
 
@@ -143,9 +143,9 @@ describe("ls", () => {
       assert.deepInclude(permit, { label: null, token: null })
       assert.isAbove(permit!.remainingMillis!, 0)
       const table = (yield* redisLock(["ls", `${name}:*`])).stdout.split("\n")
-      assert.deepStrictEqual(table[0]!.split(/ +/), ["NAME", "OWNER", "LABEL", "MODE", "HOLDS", "REMAINING", "TOKEN"])
-      assert.match(table[1]!, new RegExp(` ${lock!.owner}  ${lock!.label}  exclusive  1 `))
-      assert.match(table[2]!, new RegExp(` ${permit!.owner} +- +permit +1 .* -$`))
+      assert.deepStrictEqual(table[0]!.split(/ +/), ["NAME", "LABEL", "MODE", "HOLDS", "REMAINING", "TOKEN", "OWNER"])
+      assert.match(table[1]!, new RegExp(`  ${lock!.label}  exclusive  1 .* ${lock!.owner}$`))
+      assert.match(table[2]!, new RegExp(`  - +permit +1 .* - +${permit!.owner}$`))
       yield* ofPermit.write("\n")
       yield* ofLock.write("\n")
       yield* ofPermit.ended

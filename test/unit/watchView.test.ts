@@ -37,7 +37,25 @@ it("redis-lock watch shows a semaphore's permits, the lease of the one that ends
   const waiters = ["one:1", "one:2", "another:1"].map((owner) => ({ owner }))
   const semaphore = { ...state, kind: "permit semaphore", holders: [], permits, held: 2, waiters, waiting: 3 } as const
   const view = changed(empty("*", false), { _tag: "Acquired", state: semaphore }, now)
-  assert.match(frame(view, { columns: 80, rows: 10 }, now).join("\n"), /^s +2 permits +0\.0s +#\.{9} +1\.0s +2 *$/m)
+  assert.match(
+    frame(view, { columns: 80, rows: 10 }, now).join("\n"),
+    /^s +2 permits +0\.0s +#\.{9} +1\.0s +2, >0\.0s *$/m
+  )
+})
+
+it("redis-lock watch shows for how long the waiter that has waited longest waits, also after the lock was handed over", () => {
+  const lastOf = (view: View) => frame(view, { columns: 100, rows: 10 }, now)[2]!.trim().split(/  +/).at(-1)
+  const none = changed(empty("*", false), held("a", "owner-1", 30_000, 0), 1000)
+  const waits = changed(none, { ...held("a", "owner-1", 30_000, 1), _tag: "Changed" }, 2000)
+  const handedOver = changed(waits, held("a", "owner-2", 30_000, 2), 5000)
+  assert.deepStrictEqual([none, waits, handedOver].map(lastOf), ["0", "1, 8.0s", "2, 8.0s"])
+  // Redis knows it better
+  const { state } = held("a", "owner-1", 30_000, 0)
+  const waiters = [{ owner: "client:1", since: Duration.seconds(3) }]
+  assert.strictEqual(
+    lastOf(changed(none, { _tag: "Changed", state: { ...state, waiters, waiting: 1 } }, 9000)),
+    "1, 4.0s"
+  )
 })
 
 const press = (view: View, ...keys: ReadonlyArray<string>): View =>
@@ -124,8 +142,8 @@ it("Long names and holders leave room for age, lease and number of waiters where
   ] as const) {
     for (const columns of [80, 110]) {
       const [, titles, row] = shown(name, owner, columns)
-      assert.match(titles!, /AGE +LEASE +WAITING$/)
-      assert.match(row!, / 0\.0s +#{10} +30\.0s +17 *$/, `${columns} columns`)
+      assert.match(titles!, /AGE +LEASE +WAITING *$/)
+      assert.match(row!, / 0\.0s +#{10} +30\.0s +17, >0\.0s *$/, `${columns} columns`)
       // nothing is cut for want of room that is left
       assert.strictEqual(displayWidth(titles!), columns)
       assert.strictEqual(row!.includes(short), name !== owner)

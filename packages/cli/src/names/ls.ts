@@ -80,7 +80,6 @@ const byNameAndOwner = (a: Hold, b: Hold): number =>
 
 const columns: ReadonlyArray<{ readonly title: string; readonly of: (hold: Hold) => string }> = [
   { title: "NAME", of: ({ name }) => visible(name) },
-  { title: "OWNER", of: ({ owner }) => owner },
   { title: "LABEL", of: ({ label }) => (label === null ? "-" : visible(label)) },
   { title: "MODE", of: ({ mode }) => mode },
   { title: "HOLDS", of: ({ holds }) => String(holds) },
@@ -88,7 +87,8 @@ const columns: ReadonlyArray<{ readonly title: string; readonly of: (hold: Hold)
     title: "REMAINING",
     of: ({ remainingMillis }) => (remainingMillis === null ? "-" : format(Duration.millis(remainingMillis)))
   },
-  { title: "TOKEN", of: ({ token }) => token ?? "-" }
+  { title: "TOKEN", of: ({ token }) => token ?? "-" },
+  { title: "OWNER", of: ({ owner }) => owner }
 ]
 
 const tableOf = (holds: ReadonlyArray<Hold>): string => {

@@ -57,8 +57,8 @@ const waitersTable = (waiters: LockState["waiters"]): string => {
   ] satisfies ReadonlyArray<{ title: string; of: (waiter: WaiterState) => string | undefined }>
   const known = columns.filter(({ of }) => waiters.some((waiter) => of(waiter) !== undefined))
   return table(
-    ["PLACE", "WAITING OWNER", ...known.map(({ title }) => title)],
-    waiters.map((waiter, i) => [String(i + 1), visible(waiter.owner), ...known.map(({ of }) => of(waiter) ?? "-")])
+    ["PLACE", ...known.map(({ title }) => title), "WAITING OWNER"],
+    waiters.map((waiter, i) => [String(i + 1), ...known.map(({ of }) => of(waiter) ?? "-"), visible(waiter.owner)])
   )
 }
 
@@ -79,13 +79,13 @@ export const textOf = (state: LockState): string => {
     facts.map(([title, text]) => `${title.padEnd(9)}${text}\n`).join(""),
     table(
       hasLabels
-        ? ["OWNER", "LABEL", "MODE", "HOLDS", "HELD FOR", "REMAINING"]
-        : ["OWNER", "MODE", "HOLDS", "REMAINING"],
+        ? ["LABEL", "MODE", "HOLDS", "HELD FOR", "REMAINING", "OWNER"]
+        : ["MODE", "HOLDS", "REMAINING", "OWNER"],
       holders.map(({ holdCount, label, mode, owner, remaining, since }) => {
         const [who, how, left] = [visible(owner), [mode, String(holdCount)], shown(remaining)]
         return hasLabels
-          ? [who, label === undefined ? "-" : visible(label), ...how, shown(since), left]
-          : [who, ...how, left]
+          ? [label === undefined ? "-" : visible(label), ...how, shown(since), left, who]
+          : [...how, left, who]
       })
     ),
     table(

@@ -5,7 +5,7 @@ import { displayWidth } from "effect/cli/CliOutput"
 import * as Duration from "effect/Duration"
 import type { LockChange, LockState } from "effect-redis-lock"
 import { format } from "../duration.ts"
-import { after, type HeldLock, leftOf, waitingProcesses } from "./heldLock.ts"
+import { after, type HeldLock, leftOf, longestWait, waitingProcesses } from "./heldLock.ts"
 import { padded } from "../text.ts"
 import { visible } from "../visible.ts"
 
@@ -152,8 +152,16 @@ const cellsOf = (row: HeldLock, now: number): ReadonlyArray<string> => {
     age,
     barOf(left, lease),
     left === undefined ? "" : format(Duration.millis(left)),
-    String(waitingProcesses(state))
+    waitingText(row, now)
   ]
+}
+
+/** How many processes wait, and for how long the one that has waited longest. */
+const waitingText = (row: HeldLock, now: number): string => {
+  const wait = longestWait(row)
+  const count = String(waitingProcesses(row.state))
+  if (wait === undefined) return count
+  return `${count}, ${wait.isOlder ? ">" : ""}${format(Duration.millis(Math.max(0, now - wait.since)))}`
 }
 
 const holderOf = ({ held, holders: [first, ...others] }: LockState): string =>
