@@ -2,13 +2,18 @@
  * The page of `redis-lock ui`, in a browser. Without a Chromium these tests are skipped. With `SCREENSHOTS=docs/images` it takes the pictures
  * of the documentation as well.
  */
+import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import axe from "axe-core"
+import { Deferred, Effect, Layer } from "effect"
+import { FairLock, Lock } from "effect-redis-lock"
+import type { Page } from "playwright-core"
 import { randomUUID } from "node:crypto"
 import { writeSync } from "node:fs"
 import { freshName } from "../kit/names.ts"
 import { until } from "../kit/eventually.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import { client, holdElsewhere } from "./redisLock.ts"
 import { chromium, open, TheBrowser } from "./uiBrowser.ts"
 import { takeScreenshots } from "./uiScreenshots.ts"
@@ -35,7 +40,7 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
         yield* promise(() => page.getByText("Nobody holds a lock").waitFor())
         const owner = yield* holdElsewhere(redis, name)
         const acquiredAt = performance.now()
-        yield* promise(() => page.getByRole("link", { name }).waitFor())
+        yield* promise(() => page.getByRole("grid").getByRole("link", { name }).waitFor())
         report(`redis-lock ui: a lock is shown ${Math.round(performance.now() - acquiredAt)} ms after its acquisition`)
 
         yield* promise(() => page.keyboard.press("j"))
@@ -83,9 +88,11 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
         }
         const ui = yield* startUi(["--allow-release", `${begin}*`])
         const { complaints, page } = yield* open(ui)
-        yield* promise(() => page.getByText(hostile[0]!).waitFor())
-        yield* promise(() => page.getByText(hostile[1]!).waitFor())
-        yield* promise(() => page.getByText(`${begin}:javascript:alert(3)//%00\\u{202e}\\u{a}`).waitFor())
+        yield* promise(() => page.getByRole("grid").getByText(hostile[0]!).waitFor())
+        yield* promise(() => page.getByRole("grid").getByText(hostile[1]!).waitFor())
+        yield* promise(() =>
+          page.getByRole("grid").getByText(`${begin}:javascript:alert(3)//%00\\u{202e}\\u{a}`).waitFor()
+        )
         yield* promise(() => page.getByText(":<img src=x onerror=alert(4)>").first().waitFor())
         for (const name of hostile) {
           yield* promise(() => page.goto(`${ui.origin}/#/lock/${encodeURIComponent(name)}`))
@@ -156,7 +163,7 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
         const { complaints, page } = yield* open(ui)
         const row = page.getByRole("row", { name })
         yield* promise(() => row.waitFor())
-        assert.strictEqual(yield* promise(() => row.locator(".waiting").textContent()), "2")
+        assert.strictEqual(yield* promise(() => row.locator(".waiting-count").textContent()), "2")
         yield* promise(() => page.goto(`${ui.origin}/#/lock/${encodeURIComponent(`other:${name}`)}`))
         yield* promise(() => page.getByText("does not match the pattern of this page").waitFor())
         assert.strictEqual(yield* promise(() => page.getByRole("button", { name: "Free this lock" }).count()), 0)
@@ -230,15 +237,17 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
         yield* holdElsewhere(before, "before")
         const ui = yield* startUi([], { env: { REDIS_URL: server.url } })
         const { complaints, page } = yield* open(ui)
-        yield* promise(() => page.getByRole("link", { name: "before" }).waitFor())
+        yield* promise(() => page.getByRole("grid").getByRole("link", { name: "before" }).waitFor())
         yield* server.kill
         yield* promise(() => page.getByRole("alert").getByText("Redis does not answer").waitFor())
         yield* server.restart
         yield* promise(() => page.getByRole("alert").waitFor({ state: "hidden" }))
-        yield* promise(() => page.getByRole("link", { name: "before" }).waitFor({ state: "detached" }))
+        yield* promise(() =>
+          page.getByRole("grid").getByRole("link", { name: "before" }).waitFor({ state: "detached" })
+        )
         const after = yield* client(server.url)
         yield* holdElsewhere(after, "after")
-        yield* promise(() => page.getByRole("link", { name: "after" }).waitFor())
+        yield* promise(() => page.getByRole("grid").getByRole("link", { name: "after" }).waitFor())
         assert.deepStrictEqual(complaints, [])
       }).pipe(Effect.scoped)
   )
@@ -259,9 +268,9 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
         yield* promise(() => page.getByText("That token is wrong").waitFor())
         yield* promise(() => page.getByLabel("The text of --token").fill(env.REDIS_LOCK_UI_TOKEN))
         yield* promise(() => page.keyboard.press("Enter"))
-        yield* promise(() => page.getByRole("link", { name }).waitFor())
+        yield* promise(() => page.getByRole("grid").getByRole("link", { name }).waitFor())
         const other = yield* open(ui, `/#token=${env.REDIS_LOCK_UI_TOKEN}`)
-        yield* promise(() => other.page.getByRole("link", { name }).waitFor())
+        yield* promise(() => other.page.getByRole("grid").getByRole("link", { name }).waitFor())
         assert.strictEqual(other.page.url(), `${ui.origin}/#/`)
         assert.deepStrictEqual(yield* promise(() => other.page.context().cookies()), [])
 
@@ -289,7 +298,8 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
           since: now,
           isOlder: false,
           leaseEnds: now + 9000,
-          lease: 9000
+          lease: 9000,
+          longestWait: { since: now - 3000, isOlder: false }
         }
         const held = [{ ...line, name: "ledger", holders: [holder], waiting: 1 }]
         const state = {
@@ -318,7 +328,8 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
           now,
           state,
           holds: [{ ...holder, since: now, isOlder: false, until: null }],
-          lease: 9000
+          lease: 9000,
+          renewedAt: {}
         })
         yield* promise(() => page.reload())
         yield* promise(() => page.getByText(label).waitFor())
@@ -327,16 +338,120 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
         yield* promise(() => page.getByText("1 of 1").waitFor())
         yield* promise(() => page.keyboard.press("Enter"))
         yield* promise(() => page.getByRole("heading", { name: "ledger" }).waitFor())
-        yield* promise(() => page.getByText("<i>next</i>").waitFor())
+        yield* promise(() => page.getByRole("listitem").getByText("<i>next</i>").waitFor())
         yield* promise(() => page.getByRole("listitem").getByText(label).waitFor())
         yield* promise(() => page.getByRole("row", { name: label }).waitFor())
         assert.deepStrictEqual(complaints, [])
       }).pipe(Effect.scoped)
   )
 
+  it.effect.skipIf(chromium === undefined)(
+    "The page shows labels of present and past holders and of waiters, a lane for each, and how long each waits",
+    () =>
+      Effect.gen(function* () {
+        const lock = FairLock.make(freshName("ui"))
+        const ui = yield* startUi([lock.name])
+        const { complaints, page } = yield* open(ui, `/#/lock/${encodeURIComponent(lock.name)}`)
+        const redis = yield* client()
+        const holding = yield* Deferred.make<void>()
+        const first = Lock.withLock(Deferred.await(holding), lock)
+        const last = Lock.withLock(Effect.never, lock)
+        yield* Effect.forkScoped(Effect.provide(first, clientCalled("web-1")))
+        const items = page.getByRole("listitem")
+        yield* promise(() => items.getByText("web-1", { exact: true }).waitFor())
+        yield* Effect.forkScoped(Effect.provide(last, clientCalled("web-2")))
+        const waiter = items.filter({ hasText: "web-2" })
+        yield* promise(() => waiter.getByText(/^for (≥ )?\d/).waitFor())
+        const verdict = page.locator(".verdict")
+        yield* promise(() => verdict.getByText(/web-1 has held it for/).waitFor())
+        yield* promise(() => verdict.getByText(/1 waiter: web-2, for/).waitFor())
+        const lanes = page.locator(".lane")
+        assert.deepStrictEqual(yield* promise(() => lanes.locator(".lane-name").allTextContents()), ["web-1", "web-2"])
+        assert.strictEqual(yield* promise(() => lanes.nth(1).locator(".span-waits").count()), 1)
+
+        yield* Deferred.succeed(holding, undefined)
+        yield* promise(() => verdict.getByText(/web-2 has held it for/).waitFor())
+        yield* promise(() => page.getByRole("row", { name: "web-1" }).waitFor())
+        assert.deepStrictEqual(yield* promise(() => lanes.locator(".lane-name").allTextContents()), ["web-1", "web-2"])
+        assert.strictEqual(yield* promise(() => lanes.nth(1).locator(".span-now").count()), 1)
+        assert.strictEqual(yield* promise(() => lanes.nth(0).locator(".span-held").count()), 1)
+        const text = yield* promise(() => page.locator("main").innerText())
+        assert.notMatch(text, /[0-9a-f]{8}-[0-9a-f]{4}-/)
+        assert.deepStrictEqual(complaints, [])
+        yield* promise(() => redis.del(lock.name))
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect.skipIf(chromium === undefined)("The page says whether a lease is renewed, runs out, or never ends", () =>
+    Effect.gen(function* () {
+      const name = freshName("ui")
+      const redis = yield* client()
+      yield* holdElsewhere(redis, `${name}:renewed`)
+      const late = yield* holdElsewhere(redis, `${name}:late`)
+      yield* promise(() => redis.hset(`${name}:endless`, `${randomUUID()}:1`, 1))
+      const ui = yield* startUi([`${name}:*`])
+      const { page } = yield* open(ui)
+      const row = (which: string) => page.getByRole("row", { name: `${name}:${which}` })
+      yield* promise(() => row("endless").getByText("no expiry").waitFor())
+      yield* promise(() => row("late").waitFor())
+      yield* promise(() => redis.pexpire(`${name}:renewed`, 90_000))
+      yield* promise(() => redis.multi().hincrby(`${name}:late`, late, 1).pexpire(`${name}:late`, 20_000).exec())
+      yield* promise(() => row("late").getByText("not renewed").waitFor())
+      assert.strictEqual(yield* promise(() => page.getByText("not renewed").count()), 1)
+      const verdictOf = (which: string) =>
+        Effect.andThen(
+          promise(() => page.goto(`${ui.origin}/#/lock/${encodeURIComponent(`${name}:${which}`)}`)),
+          promise(() => page.locator(".verdict").innerText())
+        )
+      assert.match(yield* verdictOf("renewed"), /renews its lease \(last [\d.]+s ago\), so its process is alive/)
+      assert.match(yield* verdictOf("late"), /does not renew its lease, which ends in \d+\.\ds/)
+      assert.match(yield* verdictOf("endless"), /Its lease never ends/)
+    }).pipe(Effect.scoped)
+  )
+
+  for (const width of [1280, 360]) {
+    for (const colorScheme of ["light", "dark"] as const) {
+      it.effect.skipIf(chromium === undefined)(
+        `At ${width} pixels, ${colorScheme}, axe finds nothing wrong with the list nor with a lock's page, and nothing is too wide`,
+        () =>
+          Effect.gen(function* () {
+            const name = freshName("ui")
+            const redis = yield* client()
+            const ui = yield* startUi([`${name}*`])
+            const opened = yield* open(ui, "/", { colorScheme, viewport: { width, height: 740 } })
+            const { page } = opened
+            yield* holdElsewhere(redis, name)
+            yield* promise(() => redis.rpush(`redisson_lock_queue:{${name}}`, `${randomUUID()}:1`))
+            yield* promise(() => redis.pexpire(`redisson_lock_queue:{${name}}`, 60_000))
+            yield* promise(() => page.getByRole("row", { name }).locator(".waiting[data-some]").waitFor())
+            assert.deepStrictEqual(yield* flawsOf(page), [])
+            yield* promise(() => page.getByRole("grid").getByRole("link", { name }).click())
+            yield* promise(() => page.locator(".lane").nth(1).waitFor())
+            assert.deepStrictEqual(yield* flawsOf(page), [])
+            const wide = yield* promise(() =>
+              page.locator("main").evaluate((main: any) => main.scrollWidth - main.clientWidth)
+            )
+            assert.isAtMost(wide, 0)
+          }).pipe(Effect.scoped)
+      )
+    }
+  }
+
   const folder = process.env["SCREENSHOTS"]
   if (folder !== undefined) it.effect("The pictures of the documentation are taken", () => takeScreenshots(folder))
 })
+
+/** A client of its own, which calls itself so. */
+const clientCalled = (label: string) => Layer.fresh(IoRedis.layerRedisLock({ urls: [redisUrl], label, warnings: [] }))
+
+const flawsOf = (page: Page) =>
+  promise(async () => {
+    await page.evaluate(axe.source)
+    return page.evaluate(async (): Promise<ReadonlyArray<string>> => {
+      const { violations } = await (globalThis as any).axe.run()
+      return violations.map(({ id, nodes }: any) => `${id}: ${nodes.map(({ html }: any) => html).join(" ")}`)
+    })
+  })
 
 /** Runs in the page, for three seconds: milliseconds between frames, and the longest task of 50 ms or more. */
 const measureFrames = () =>

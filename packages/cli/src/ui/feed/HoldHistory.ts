@@ -2,6 +2,7 @@
  * Who has held which lock, and from when to when, as far as looks have shown it: kept in memory, and bounded.
  */
 import type { LockChange } from "effect-redis-lock"
+import type { ClientLabels } from "./ClientLabels.ts"
 import { holderOf } from "./lockLine.ts"
 import type { Hold } from "../page/connection/wire.ts"
 
@@ -9,10 +10,15 @@ const holdsOfOneName = 100
 const mostNames = 2000
 
 export class HoldHistory {
+  readonly #labels: ClientLabels
   /** By name, and by owner and mode. */
   readonly #current = new Map<string, ReadonlyMap<string, Hold>>()
   /** By name, the one that was held last is the last; of each, the last hold is the last. */
   readonly #ended = new Map<string, ReadonlyArray<Hold>>()
+
+  constructor(labels: ClientLabels) {
+    this.#labels = labels
+  }
 
   change({ _tag, state: { holders, name } }: LockChange, now: number): void {
     // a renewal changes no holder, and is most of what happens
@@ -35,7 +41,9 @@ export class HoldHistory {
 
   /** The holds that last, and then those that have ended, the last one first. */
   of(name: string): ReadonlyArray<Hold> {
-    return [...(this.#current.get(name)?.values() ?? []), ...(this.#ended.get(name) ?? []).toReversed()]
+    const holds = [...(this.#current.get(name)?.values() ?? []), ...(this.#ended.get(name) ?? []).toReversed()]
+    // the label is often known only after the hold has begun
+    return holds.map((hold) => ({ ...hold, label: hold.label ?? this.#labels.of(hold.owner) }))
   }
 
   #end(name: string, hold: Hold): void {

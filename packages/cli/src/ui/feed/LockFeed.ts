@@ -8,6 +8,7 @@ import * as Stream from "effect/Stream"
 import type { InvalidLockOptions, LockChange, LockStoreError, RedisLock } from "effect-redis-lock"
 import { changesOf, type Looking } from "../../watch/changes.ts"
 import { after, type HeldLock } from "../../watch/heldLock.ts"
+import { ClientLabels } from "./ClientLabels.ts"
 import { HoldHistory } from "./HoldHistory.ts"
 import { lockLine } from "./lockLine.ts"
 import type { LocksChanged, Trouble } from "../page/connection/wire.ts"
@@ -29,7 +30,8 @@ export interface News {
 }
 
 export class LockFeed {
-  readonly history = new HoldHistory()
+  readonly labels = new ClientLabels()
+  readonly history = new HoldHistory(this.labels)
   readonly #held = new Map<string, HeldLock>()
   readonly #pages = new Set<Page>()
   #trouble: string | null = null
@@ -41,9 +43,9 @@ export class LockFeed {
     )
   }
 
-  /** The longest lease seen of a held lock, milliseconds. */
-  leaseOf(name: string): number {
-    return this.#held.get(name)?.lease ?? 0
+  /** What has been seen of a name, while it is held. */
+  heldLock(name: string): HeldLock | undefined {
+    return this.#held.get(name)
   }
 
   /** What a page is told: first all locks, then what has changed, each time as soon as it has read what came before. */
@@ -88,8 +90,9 @@ export class LockFeed {
     return { locks: isNews ? locks : undefined, trouble }
   }
 
-  #change(change: LockChange, now: number): void {
-    const { name } = change.state
+  #change({ _tag, state }: LockChange, now: number): void {
+    const change = { _tag, state: this.labels.labelled(state) }
+    const { name } = state
     this.history.change(change, now)
     const lock = after(this.#held.get(name), change, now)
     if (lock === undefined) this.#held.delete(name)

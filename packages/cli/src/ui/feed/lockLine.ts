@@ -1,7 +1,7 @@
 /**
  * A held lock as a line of the page's table.
  */
-import { type HeldLock, leftOf, waitingProcesses } from "../../watch/heldLock.ts"
+import { type HeldLock, leftOf, longestWait, waitingProcesses } from "../../watch/heldLock.ts"
 import type { Holder, LockLine } from "../page/connection/wire.ts"
 
 /** A read-write lock may have thousands of readers. */
@@ -23,6 +23,7 @@ export const lockLine = (lock: HeldLock): LockLine => {
     isOlder,
     leaseEnds: left === undefined ? null : seenAt + left,
     lease,
-    waiting: waitingProcesses(state)
+    waiting: waitingProcesses(state),
+    longestWait: longestWait(lock) ?? null
   }
 }

@@ -7,10 +7,11 @@ import * as Effect from "effect/Effect"
 import * as RcMap from "effect/RcMap"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { Lock, type RedisLock } from "effect-redis-lock"
+import { Lock, type LockState, type RedisLock } from "effect-redis-lock"
 import { jsonOf } from "../../names/nameState.ts"
+import { waiterKey } from "../../watch/heldLock.ts"
 import type { Event } from "../events.ts"
-import type { Answer, LockTold, Trouble } from "../page/connection/wire.ts"
+import type { Answer, Inspected, LockTold, Trouble } from "../page/connection/wire.ts"
 import type { LockFeed } from "./LockFeed.ts"
 
 export interface Looking {
@@ -45,9 +46,15 @@ const looks = (
   const look = Lock.inspect(name).pipe(
     Effect.flatMap((state) =>
       Effect.map(Clock.currentTimeMillis, (now): Event => {
-        const { history } = feed
-        const shown = { now, state: jsonOf(state), holds: history.of(name), lease: feed.leaseOf(name) }
-        return { event: "lock", data: { ...shown, mayRelease } satisfies LockTold }
+        const told: LockTold = {
+          now,
+          state: shownState(feed, state, now),
+          holds: feed.history.of(name),
+          lease: feed.heldLock(name)?.lease ?? 0,
+          renewedAt: Object.fromEntries(feed.heldLock(name)?.renewedAt ?? []),
+          mayRelease
+        }
+        return { event: "lock", data: told }
       })
     ),
     Effect.catchTag("InvalidLockName", ({ message }) =>
@@ -56,6 +63,21 @@ const looks = (
     Effect.catch(({ message }) => Effect.succeed<Event>({ event: "trouble", data: { message } satisfies Trouble }))
   )
   return Stream.concat(Stream.fromEffect(look), Stream.fromEffectRepeat(Effect.delay(look, interval)))
+}
+
+/** With the labels and the waits that Redis does not tell, but earlier looks have shown. */
+const shownState = (feed: LockFeed, state: LockState, now: number): Inspected => {
+  const shown = jsonOf(feed.labels.labelled(state))
+  const waits = feed.heldLock(state.name)?.waits
+  return {
+    ...shown,
+    waiters: shown.waiters.map((waiter) => {
+      const wait = waits?.get(waiterKey(waiter))
+      return waiter.waitedMillis !== null || wait === undefined
+        ? waiter
+        : { ...waiter, waitedMillis: Math.max(0, now - wait.since), isOlder: wait.isOlder }
+    })
+  }
 }
 
 /** What one page is told of a name. */

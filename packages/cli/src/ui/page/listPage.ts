@@ -1,20 +1,47 @@
 /**
  * The first page: numbers, the search, and the table.
  */
-import { span } from "../../span.ts"
 import { visible } from "../../visible.ts"
 import { el, setText } from "./elements.ts"
 import type { Locks } from "./locks.ts"
-import { Table } from "./table.ts"
+import { age, isEnding } from "./shownHolder.ts"
+import { hrefOf, Table } from "./table.ts"
 
-/** A lease of which less than this is left is not renewed, or late. */
-const endingPart = 0.4
+/** Of which lock a number is, and since when. */
+interface Longest {
+  readonly name: string
+  readonly since: number
+  readonly isOlder: boolean
+}
+
+/** A number of one lock, which leads to it. */
+class LongestTile {
+  readonly #value = el("span", { class: "value" }, "–")
+  readonly #link = el("a", { class: "name" })
+  readonly element: HTMLElement
+
+  constructor(title: string) {
+    this.element = el("div", { class: "number" }, this.#value, el("span", { class: "what" }, title), this.#link)
+  }
+
+  show(longest: Longest | undefined, now: number): void {
+    setText(this.#value, longest === undefined ? "–" : age(longest.since, longest.isOlder, now))
+    setText(this.#link, longest === undefined ? "" : visible(longest.name))
+    this.#link.hidden = longest === undefined
+    if (longest === undefined) return
+    this.#link.href = hrefOf(longest.name)
+    this.#link.title = visible(longest.name)
+  }
+}
+
+const longer = (a: Longest | undefined, b: Longest): Longest => (a === undefined || b.since < a.since ? b : a)
 
 export class ListPage {
   readonly #locks: Locks
   readonly #held = el("span", { class: "value" }, "–")
   readonly #waiting = el("span", { class: "value" }, "–")
-  readonly #oldest = el("span", { class: "value" }, "–")
+  readonly #oldest = new LongestTile("held longest")
+  readonly #longestWait = new LongestTile("waits longest")
   readonly #ending = el("span", { class: "value" }, "–")
   readonly #count = el("span", { class: "muted count-shown" })
   readonly search = el("input", {
@@ -35,6 +62,7 @@ export class ListPage {
     this.element = el(
       "div",
       { class: "list-page" },
+      el("h1", { class: "unseen" }, "Held locks"),
       el(
         "div",
         { class: "top" },
@@ -43,7 +71,8 @@ export class ListPage {
           { class: "numbers" },
           number("held", this.#held),
           number("waiting", this.#waiting),
-          number("held longest", this.#oldest),
+          this.#longestWait.element,
+          this.#oldest.element,
           number("leases running out", this.#ending)
         ),
         el("div", { class: "search" }, this.search, el("kbd", {}, "/"), this.#count)
@@ -72,16 +101,18 @@ export class ListPage {
     const now = this.#locks.now()
     let waiting = 0
     let ending = 0
-    let oldest: { readonly since: number; readonly isOlder: boolean; readonly name: string } | undefined
+    let oldest: Longest | undefined
+    let longestWait: Longest | undefined
     for (const lock of this.#locks.values()) {
       waiting += lock.waiting
-      if (lock.leaseEnds !== null && lock.leaseEnds - now < lock.lease * endingPart) ending++
-      if (oldest === undefined || lock.since < oldest.since) oldest = lock
+      if (lock.leaseEnds !== null && isEnding(lock.leaseEnds - now, lock.lease)) ending++
+      oldest = longer(oldest, lock)
+      if (lock.longestWait !== null) longestWait = longer(longestWait, { ...lock.longestWait, name: lock.name })
     }
     setText(this.#held, String(this.#locks.size))
     setText(this.#waiting, String(waiting))
-    setText(this.#oldest, oldest === undefined ? "–" : `${oldest.isOlder ? "≥ " : ""}${span(now - oldest.since)}`)
-    this.#oldest.title = oldest === undefined ? "" : visible(oldest.name)
+    this.#oldest.show(oldest, now)
+    this.#longestWait.show(longestWait, now)
     setText(this.#ending, String(ending))
     this.#ending.toggleAttribute("data-some", ending > 0)
   }

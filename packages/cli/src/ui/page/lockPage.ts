@@ -5,8 +5,9 @@ import { visible } from "../../visible.ts"
 import { button, el, setText } from "./elements.ts"
 import { type ConnectionState, listen } from "./connection/events.ts"
 import { holdChart } from "./holdChart.ts"
-import { age, isKept, kindText, labelOf, LeaseBar } from "./shownHolder.ts"
-import type { Answer, Hold, Inspected, LockTold, Trouble } from "./connection/wire.ts"
+import { age, holdOf, isEnding, isKept, kindText, labelOf, LeaseBar, shortOwner } from "./shownHolder.ts"
+import { verdict } from "./verdict.ts"
+import type { Answer, Inspected, LockTold, Trouble } from "./connection/wire.ts"
 
 const shownInList = 100
 
@@ -36,6 +37,7 @@ export class LockPage {
   readonly #kind = el("span", { class: "chip" })
   readonly #token = el("span", { class: "muted token" })
   readonly #free: HTMLElement
+  readonly #verdict = el("div")
   readonly #now = el("div", { class: "cards" })
   readonly #history = card("Hold times")
   readonly element: HTMLElement
@@ -54,6 +56,7 @@ export class LockPage {
       el("a", { class: "back", href: "#/" }, "← All locks"),
       el("div", { class: "title" }, el("h1", {}, visible(options.name)), this.#free),
       el("p", { class: "facts" }, this.#kind, this.#token),
+      this.#verdict,
       this.#now,
       this.#history
     )
@@ -86,7 +89,7 @@ export class LockPage {
   #leaseBar(id: string, left: number | null): HTMLElement {
     const longest = Math.max(this.#leases.get(id) ?? this.#told?.lease ?? 0, left ?? 0)
     this.#leases.set(id, longest)
-    return leaseBar(left, longest)
+    return leaseBar(left, longest, isKept(id))
   }
 
   #show(told: LockTold): void {
@@ -97,10 +100,11 @@ export class LockPage {
     setText(this.#token, state.token === null ? "" : `fencing token ${state.token}`)
     setText(this.#free, state.kind === "permit semaphore" ? "Free all permits" : "Free this lock")
     this.#free.hidden = !told.mayRelease || (state.holders.length === 0 && state.held === 0)
+    this.#verdict.replaceChildren(...verdict(told))
     this.#now.replaceChildren(...cards(told, (id, left) => this.#leaseBar(id, left)))
     const isLock = state.holders.length > 0 || holds.length > 0 || state.kind === "none"
     this.#history.hidden = !isLock
-    if (isLock) this.#history.replaceChildren(el("h2", {}, "Hold times"), ...holdChart(holds, now))
+    if (isLock) this.#history.replaceChildren(el("h2", {}, "Hold times"), ...holdChart(holds, state.waiters, now))
     this.#options.onTrouble(null)
   }
 }
@@ -111,24 +115,27 @@ const hasSelectionIn = (element: HTMLElement): boolean => {
   return selection !== null && !selection.isCollapsed && element.contains(selection.anchorNode)
 }
 
-const leaseBar = (left: number | null, lease: number): HTMLElement => {
+const leaseBar = (left: number | null, lease: number, isKept: boolean): HTMLElement => {
   const bar = new LeaseBar()
-  bar.show(left, lease)
+  bar.show(left, lease, isKept)
   return bar.element
 }
 
 /** A bar for an owner. */
 type Bar = (id: string, left: number | null) => HTMLElement
 
-const cards = ({ holds, lease, now, state }: LockTold, bar: Bar): ReadonlyArray<HTMLElement> => {
-  const { count, held, holders, kind, permits, waiting } = state
+const cards = (told: LockTold, bar: Bar): ReadonlyArray<HTMLElement> => {
+  const { lease, state } = told
+  const { count, held, kind, permits, waiting } = state
   if (kind === "permit semaphore") {
     // the permits of a semaphore have leases alike: one that is not renewed has less left than the others
     const longest = Math.max(lease, ...permits.map(({ remainingMillis }) => remainingMillis ?? 0))
     return [
       card(
         `${held} held, ${count ?? 0} free`,
-        list(permits, (permit) => item(labelOf(permit), permit.id, [], leaseBar(permit.remainingMillis, longest)))
+        list(permits, (permit) =>
+          item(labelOf(permit), permit.id, [], leaseBar(permit.remainingMillis, longest, false))
+        )
       )
     ]
   }
@@ -145,21 +152,23 @@ const cards = ({ holds, lease, now, state }: LockTold, bar: Bar): ReadonlyArray<
       )
     ]
   }
-  return [holdersCard(holders, holds, now, bar), ...(waiting > 0 || kind === "fair lock" ? [waitersCard(state)] : [])]
+  return [holdersCard(told, bar), ...(waiting > 0 || kind === "fair lock" ? [waitersCard(state)] : [])]
 }
 
-const holdersCard = (holders: Inspected["holders"], holds: ReadonlyArray<Hold>, now: number, bar: Bar): HTMLElement => {
+const holdersCard = ({ holds, lease, now, renewedAt, state: { holders } }: LockTold, bar: Bar): HTMLElement => {
   if (holders.length === 0) return card("Holder", el("p", { class: "free" }, "It is free."))
   const title = holders.length === 1 ? "Holder" : `${holders.length} holders`
   return card(
     title,
     list(holders, (holder) => {
-      const { holds: times, mode, owner, remainingMillis } = holder
-      const hold = holds.find((hold) => hold.until === null && hold.owner === owner && hold.mode === mode)
+      const { holds: times, owner, remainingMillis } = holder
+      const hold = holdOf(holds, holder)
+      const renewed = renewedAt[owner]
       const facts = [
         hold === undefined ? "" : `for ${age(hold.since, hold.isOlder, now)}`,
         isKept(owner) ? "released, and kept by its minHold" : kindText("", holder, 1),
-        times > 1 ? `entered ${times} times` : ""
+        times > 1 ? `entered ${times} times` : "",
+        renewed === undefined || isEnding(remainingMillis, lease) ? "" : `renewed ${age(renewed, false, now)} ago`
       ]
       return item(labelOf(holder), owner, facts, bar(owner, remainingMillis))
     })
@@ -183,10 +192,10 @@ const waitersCard = ({ kind, waiters, waiting }: Inspected): HTMLElement => {
     `${waiting} ${title}`,
     list(
       waiters,
-      ({ mode, waitedMillis, ...waiter }) =>
+      ({ isOlder = false, mode, waitedMillis, ...waiter }) =>
         item(labelOf(waiter), waiter.owner, [
           mode === null ? "" : `to ${mode}`,
-          waitedMillis === null ? "" : `for ${age(0, false, waitedMillis)}`
+          waitedMillis === null ? "" : `for ${age(0, isOlder, waitedMillis)}`
         ]),
       true
     ),
@@ -213,7 +222,8 @@ const item = (
       "div",
       { class: "who" },
       ...(label === undefined ? [] : [el("span", { class: "label" }, label)]),
-      el("span", { class: "owner" }, visible(owner))
+      // its beginning tells clients apart; redis-lock inspect shows all of it
+      el("span", { class: "owner", title: visible(owner) }, label === undefined ? visible(owner) : shortOwner(owner))
     ),
     el("div", { class: "facts" }, facts.filter((fact) => fact !== "").join(", ")),
     ...rest

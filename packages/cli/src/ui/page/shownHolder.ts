@@ -4,6 +4,7 @@
 import { span } from "../../span.ts"
 import { visible } from "../../visible.ts"
 import { el, setText } from "./elements.ts"
+import type { Hold, Holder } from "./connection/wire.ts"
 
 /** Released, but taken until its minHold is over. */
 export const isKept = (owner: string): boolean => owner.endsWith(":kept")
@@ -22,21 +23,39 @@ export const labelOf = ({ label }: { readonly label?: string | null | undefined 
 export const nameOf = (holder: { readonly owner: string; readonly label?: string | null | undefined }): string =>
   labelOf(holder) ?? shortOwner(holder.owner)
 
+/** The hold that lasts of a holder. */
+export const holdOf = (holds: ReadonlyArray<Hold>, { mode, owner }: Holder): Hold | undefined =>
+  holds.find((hold) => hold.until === null && hold.owner === owner && hold.mode === mode)
+
 /** `≥` if it was held before the server looked. */
 export const age = (since: number, isOlder: boolean, until: number): string =>
   `${isOlder ? "≥ " : ""}${span(Math.max(0, until - since))}`
 
+/** A lease of which less than this is left is not renewed: a watchdog renews it when two thirds are left. */
+const endingPart = 0.4
+
+/** Whether a lease runs out. `left` is `null` where there is no expiry; both are milliseconds. */
+export const isEnding = (left: number | null, lease: number): boolean => left !== null && left < lease * endingPart
+
 /** A bar for what is left of a lease, and the time. */
 export class LeaseBar {
   readonly #fill = el("span", { class: "fill" })
+  readonly #remark = el("span", { class: "remark" })
   readonly #text = el("span", { class: "left" })
-  readonly element = el("span", { class: "lease" }, el("span", { class: "track" }, this.#fill), this.#text)
+  readonly element = el(
+    "span",
+    { class: "lease" },
+    el("span", { class: "track" }, this.#fill),
+    this.#remark,
+    this.#text
+  )
 
-  /** `left` is `null` where there is no expiry; both are milliseconds. */
-  show(left: number | null, lease: number): void {
+  /** `left` is `null` where there is no expiry; both are milliseconds. Nobody renews a lock that is kept. */
+  show(left: number | null, lease: number, isKept: boolean): void {
+    setText(this.#remark, isEnding(left, lease) && !isKept ? "not renewed" : "")
     const part = left === null ? 1 : lease === 0 ? 0 : Math.max(0, Math.min(1, left / lease))
     this.#fill.style.transform = `scaleX(${part.toFixed(3)})`
-    const level = left === null ? "none" : part < 0.15 ? "low" : part < 0.4 ? "middle" : "full"
+    const level = left === null ? "none" : part < 0.15 ? "low" : part < endingPart ? "middle" : "full"
     if (this.element.dataset["level"] !== level) this.element.dataset["level"] = level
     setText(this.#text, left === null ? "no expiry" : span(Math.max(0, left)))
   }

@@ -4,7 +4,7 @@
 import { visible } from "../../visible.ts"
 import { button, el, setText } from "./elements.ts"
 import { type Locks, type Order, orders } from "./locks.ts"
-import { age, kindText, labelOf, LeaseBar, shortOwner } from "./shownHolder.ts"
+import { age, isKept, kindText, labelOf, LeaseBar, shortOwner } from "./shownHolder.ts"
 import type { LockLine } from "./connection/wire.ts"
 
 const titles: Record<Order, string> = {
@@ -16,7 +16,7 @@ const titles: Record<Order, string> = {
 }
 
 const explained: Partial<Record<Order, string>> = {
-  waiting: "How many processes wait, as far as Redis knows",
+  waiting: "How many processes wait, as far as Redis knows, and for how long the one that has waited longest",
   lease: "What is left of it; of a semaphore, of the permit that ends first"
 }
 
@@ -31,8 +31,13 @@ export class Table {
   readonly #space = el("div", { class: "space" })
   readonly #nothing = el("div", { class: "nothing", hidden: "" })
   readonly #head = el("div", { class: "head row", role: "row" })
-  readonly #body = el("div", { class: "rows", tabindex: "0" }, this.#head, this.#space)
-  readonly element = el("div", { class: "table", role: "grid", "aria-label": "Held locks" }, this.#body, this.#nothing)
+  readonly #body = el(
+    "div",
+    { class: "rows", tabindex: "0", role: "grid", "aria-label": "Held locks" },
+    this.#head,
+    this.#space
+  )
+  readonly element = el("div", { class: "table" }, this.#body, this.#nothing)
   readonly #rows: Array<Row> = []
   #selected: string | undefined
 
@@ -83,7 +88,7 @@ export class Table {
     const last = Math.min(shown.length, Math.ceil((this.#body.scrollTop + this.#body.clientHeight) / height) + spare)
     const now = this.#locks.now()
     this.#space.style.height = `${shown.length * height}px`
-    this.element.setAttribute("aria-rowcount", String(shown.length + 1))
+    this.#body.setAttribute("aria-rowcount", String(shown.length + 1))
     while (this.#rows.length < last - first) {
       const row = new Row()
       this.#rows.push(row)
@@ -141,7 +146,9 @@ class Row {
   readonly #owner = el("span", { class: "owner" })
   readonly #age = el("span", { role: "gridcell", class: "age" })
   readonly #lease = new LeaseBar()
-  readonly #waiting = el("span", { role: "gridcell", class: "waiting" })
+  readonly #count = el("span", { class: "waiting-count" })
+  readonly #waits = el("span", { class: "waits" })
+  readonly #waiting = el("span", { role: "gridcell", class: "waiting" }, this.#count, this.#waits)
   readonly element = el(
     "div",
     { class: "row", role: "row" },
@@ -166,7 +173,14 @@ class Row {
     this.element.setAttribute("aria-rowindex", String(index + 2))
     this.element.toggleAttribute("data-selected", isSelected)
     setText(this.#age, age(lock.since, lock.isOlder, now))
-    this.#lease.show(lock.leaseEnds === null ? null : lock.leaseEnds - now, lock.lease)
+    const [first] = lock.holders
+    this.#lease.show(
+      lock.leaseEnds === null ? null : lock.leaseEnds - now,
+      lock.lease,
+      first !== undefined && isKept(first.owner)
+    )
+    const wait = lock.longestWait === null ? "" : `, ${age(lock.longestWait.since, lock.longestWait.isOlder, now)}`
+    setText(this.#waits, wait)
   }
 
   #showLock(lock: LockLine): void {
@@ -186,7 +200,7 @@ class Row {
     this.#label.hidden = label === undefined && permits === ""
     setText(this.#owner, shortOwner(first?.owner ?? "") + (label === undefined ? others : ""))
     this.#owner.title = visible(first?.owner ?? "")
-    setText(this.#waiting, lock.waiting === 0 ? "" : String(lock.waiting))
+    setText(this.#count, lock.waiting === 0 ? "" : String(lock.waiting))
     this.#waiting.toggleAttribute("data-some", lock.waiting > 0)
   }
 }

@@ -27,6 +27,8 @@ export interface LockLine {
   readonly lease: number
   /** How many processes wait, as far as Redis knows. */
   readonly waiting: number
+  /** Since when the one has waited that has waited longest; `null` if none waits. */
+  readonly longestWait: { readonly since: number; readonly isOlder: boolean } | null
 }
 
 /** The event `about`, once. */
@@ -70,9 +72,11 @@ export interface Waiter {
   /** Which side of a read-write lock it waits for. */
   readonly mode: "read" | "write" | null
   readonly waitedMillis: number | null
+  /** It waited before the server saw it. */
+  readonly isOlder?: boolean
 }
 
-/** What Redis tells of a name: what `redis-lock inspect --json` prints. */
+/** What Redis tells of a name: what `redis-lock inspect --json` prints, with what the server has seen of waiters. */
 export interface Inspected {
   readonly name: string
   readonly kind: string
@@ -97,6 +101,8 @@ export interface LockTold {
   readonly holds: ReadonlyArray<Hold>
   /** The longest lease seen, milliseconds. */
   readonly lease: number
+  /** By owner or permit, when its lease was last seen renewed. */
+  readonly renewedAt: Readonly<Record<string, number>>
   readonly mayRelease: boolean
 }
 
