@@ -48,9 +48,8 @@ elseif not head or head == ARGV[1] then
     return foreseen
   end
   if head then
-    redis.call('LPOP', KEYS[3])
-    redis.call('ZREM', KEYS[4], head)
-    redis.call('ZREM', KEYS[5], head)
+    --@include fair/leave_queue
+    leave_queue(head)
     head = redis.call('LINDEX', KEYS[3], 0)
   end
   redis.call('HSET', KEYS[1], ARGV[1], 1)

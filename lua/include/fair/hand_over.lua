@@ -11,7 +11,8 @@
 -- ARGV[3]  the lease, milliseconds
 -- ARGV[4]  how long the token is remembered, milliseconds
 -- ARGV[5]  what the head has added to the scores of those behind it, milliseconds
--- Needs the locals `head` and `now` (see skip_the_dead.lua), and `keep_front` (see keep_front.lua).
+-- Needs the locals `head` and `now` (see skip_the_dead.lua), `leave_queue` and `keep_front` (see
+-- leave_queue.lua and keep_front.lua).
 
 local listeners = 0
 local secret = redis.call('ZSCORE', KEYS[5], head)
@@ -19,9 +20,7 @@ local secret = redis.call('ZSCORE', KEYS[5], head)
 --@include hand_over/tell_owner
 if secret and hears(head, '0') then
   --@include tokens/next_token
-  redis.call('LPOP', KEYS[3])
-  redis.call('ZREM', KEYS[4], head)
-  redis.call('ZREM', KEYS[5], head)
+  leave_queue(head)
   redis.call('HSET', KEYS[1], head, '1')
   redis.call('PEXPIRE', KEYS[1], ARGV[3])
   tell(head, '0', secret, (next_token(KEYS[1], KEYS[6], ARGV[4])))
