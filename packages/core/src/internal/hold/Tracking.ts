@@ -47,7 +47,8 @@ export class Tracking implements Alarm {
   wrote(lease: Lease): void {
     if (this.#server === "refuses") return
     lease.isTracked = false
-    if (lease.kind.mode !== "exclusive") this.#changed.add(keyOf(lease))
+    // before it tells, nothing is tracked that this could end
+    if (this.#server === "tells" && lease.kind.mode !== "exclusive") this.#changed.add(keyOf(lease))
     const { alarms, now } = this.#client
     if (this.heapIndex === -1) alarms.set(this, now() + intervalMillis)
   }
