@@ -1,7 +1,8 @@
 /**
  * The faults of a chaos run: which, when, how long, all decided by a seed.
  */
-import { between, type Random, randomOf } from "../simulation/network.ts"
+import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
+import { between, type Random } from "../simulation/network.ts"
 
 /** Milliseconds everywhere; `client` is the number of a client process. */
 export type Fault =

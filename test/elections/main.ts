@@ -3,8 +3,9 @@
  * Exits with 1 if two processes led at once by the server's time, if a leader that was killed or stopped was not replaced within its
  * lease and a second, or if one in a hundred hand-overs took longer than 50 ms. Delays of the machine itself are allowed for.
  */
+import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
 import { Effect, References } from "effect"
-import { between, randomOf } from "../simulation/network.ts"
+import { between } from "../simulation/network.ts"
 import { percentile } from "./judge.ts"
 import { faults, leaseMillis, openElection, playFault } from "./site.ts"
 

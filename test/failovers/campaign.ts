@@ -1,12 +1,13 @@
 /**
  * Four processes count under one lock while its master is replaced again and again.
  */
+import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { Effect } from "effect"
 import type { AcknowledgeOptions } from "effect-redis-lock"
 import { start } from "../faults/processes.ts"
 import { bare } from "../kit/server/bareRedis.ts"
-import { between, randomOf } from "../simulation/network.ts"
+import { between } from "../simulation/network.ts"
 import { type Fault, lock, sites } from "./site.ts"
 
 export interface Campaign {

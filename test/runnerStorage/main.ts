@@ -3,6 +3,7 @@
  * and told to end, and start again at the same port; Redis is killed and restarted with its data. Ends with 1 if anything ran in two places
  * at once, if a message was not handled, or if shards were not taken over within a lease and two seconds.
  */
+import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { Effect, References, Schedule } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -16,14 +17,9 @@ const runnerCount = 3
 const minutes = Number(process.argv[2] ?? 2)
 const seed = Number(process.argv[3] ?? Date.now() % 1_000_000)
 
-/** Mulberry32: the same faults for the same seed. */
-let state = seed
-const random = (below: number): number => {
-  state = (state + 0x6d2b79f5) | 0
-  let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-  mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-  return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * below)
-}
+/** The same faults for the same seed. */
+const next = randomOf(seed)
+const random = (below: number): number => Math.floor(next() * below)
 
 const run = Effect.gen(function* () {
   const directory = yield* Effect.acquireRelease(

@@ -1,7 +1,7 @@
 /**
  * Runs something as a seed decides it: what the platform leaves to chance comes from the seed.
  */
-import { randomOf } from "./network.ts"
+import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
 
 /**
  * Whether Effect asks for a random number to hash a function by: it does so once in a process, which must not shift what

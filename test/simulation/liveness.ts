@@ -8,6 +8,7 @@
  * - Whatever begins ends: no fiber waits for something that only itself can give.
  * - Afterwards everything is free, nothing is left, and no permit is lost or made.
  */
+import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
 import { Array as Arr, Cause, Effect, Exit, Fiber, Metric, References, Scheduler } from "effect"
 import { RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
@@ -15,7 +16,7 @@ import { clientOf, type Service } from "../kit/testStore.ts"
 import { decidedBy } from "./decidedBy.ts"
 import { History } from "./history.ts"
 import { forgottenAfter, isKept, look, reap } from "./leftovers.ts"
-import { between, Link, type Random, randomOf, Server, storeOf } from "./network.ts"
+import { between, Link, type Random, Server, storeOf } from "./network.ts"
 import { VirtualTime } from "./virtualTime.ts"
 import { type Report, WorldFailure } from "./world.ts"
 

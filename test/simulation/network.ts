@@ -3,19 +3,12 @@
  * written to the old one may still arrive, in order and up to a minute late, whatever the new one has delivered by then.
  * Everything happens in virtual time and is decided by a seed, so that a failure can be repeated.
  */
+import type { randomOf } from "@effect-redis-lock/playground/VirtualTime"
 import { Cause, Effect, Exit, Queue, Stream } from "effect"
 import { type LockStore, type LockStoreError, RedisDriver, type StoreReason } from "effect-redis-lock"
 import { unreachable } from "../kit/wrappedStore.ts"
 import { copyOf, type Database, execute, makeDatabase, type Result, sending, ServerClocks } from "./memory.ts"
 import type { VirtualTime } from "./virtualTime.ts"
-
-/** A generator of numbers from 0 to 1, the same for the same seed (mulberry32). */
-export const randomOf = (seed: number) => () => {
-  seed = (seed + 0x6d2b79f5) | 0
-  let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed)
-  mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-  return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-}
 
 export type Random = ReturnType<typeof randomOf>
 

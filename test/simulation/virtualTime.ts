@@ -2,7 +2,8 @@
  * Virtual time: a clock and a scheduler on which a program runs without ever waiting. All fibers run until they are blocked, then
  * the clock jumps to the next timer. Nothing depends on the machine, so a run can be repeated.
  */
-import { Clock, Duration, Effect, type Exit, type Fiber, Scheduler } from "effect"
+import { clockOf } from "@effect-redis-lock/playground/VirtualTime"
+import { Clock, Effect, type Exit, type Fiber, Scheduler } from "effect"
 
 interface Due {
   readonly at: number
@@ -46,23 +47,11 @@ export class VirtualTime {
     }
   })
 
-  readonly clock: Clock.Clock = {
-    currentTimeMillisUnsafe: () => this.now,
-    currentTimeNanosUnsafe: () => BigInt(Math.round(this.now)) * 1_000_000n,
-    monotonicTimeNanosUnsafe: () => BigInt(Math.round((this.now - this.start) * 1e6)),
-    currentTimeMillis: Effect.sync(() => this.now),
-    currentTimeNanos: Effect.sync(() => BigInt(Math.round(this.now)) * 1_000_000n),
-    monotonicTimeNanos: Effect.sync(() => BigInt(Math.round((this.now - this.start) * 1e6))),
-    sleep: (duration) => {
-      const millis = Duration.toMillis(duration)
-      return millis === Number.POSITIVE_INFINITY
-        ? Effect.never
-        : Effect.callback<void>((resume) => {
-            const cancel = this.after(millis, () => resume(Effect.void))
-            return Effect.sync(cancel)
-          })
-    }
-  }
+  readonly clock: Clock.Clock = clockOf({
+    wallMillis: () => this.now,
+    monotonicMillis: () => this.now - this.start,
+    after: (millis, run) => this.after(millis, run)
+  })
 
   /** Ends the run: it throws that. */
   abort(error: Error): void {

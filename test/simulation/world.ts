@@ -3,6 +3,7 @@
  * lock are inside at the same time, tokens rise, nothing takes effect long after its sender gave up, and once the faults are over
  * every lock becomes free and no key is left, whatever still arrives.
  */
+import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
 import {
   Array as Arr,
   Cause,
@@ -25,17 +26,7 @@ import { History } from "./history.ts"
 import { injectFaults } from "./injectFaults.ts"
 import { playLatches } from "./latches.ts"
 import { forgottenAfter, isKept, look, reap } from "./leftovers.ts"
-import {
-  between,
-  type Faults,
-  Link,
-  type Observer,
-  type Random,
-  randomOf,
-  type Request,
-  Server,
-  storeOf
-} from "./network.ts"
+import { between, type Faults, Link, type Observer, type Random, type Request, Server, storeOf } from "./network.ts"
 import type { Result } from "./memory.ts"
 import { type Client, Resource } from "./resource.ts"
 import { VirtualTime } from "./virtualTime.ts"

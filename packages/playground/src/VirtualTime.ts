@@ -12,6 +12,38 @@ export const randomOf = (seed: number) => () => {
   return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
 }
 
+/** A clock that shows these times, and sleeps by them. */
+export const clockOf = ({
+  after,
+  monotonicMillis,
+  wallMillis
+}: {
+  readonly wallMillis: () => number
+  readonly monotonicMillis: () => number
+  /** Calls back after the given milliseconds; the result cancels it. */
+  readonly after: (millis: number, run: () => void) => () => void
+}): Clock.Clock => {
+  const wallNanos = () => BigInt(Math.round(wallMillis())) * 1_000_000n
+  const monotonicNanos = () => BigInt(Math.round(monotonicMillis() * 1e6))
+  return {
+    currentTimeMillisUnsafe: wallMillis,
+    currentTimeNanosUnsafe: wallNanos,
+    monotonicTimeNanosUnsafe: monotonicNanos,
+    currentTimeMillis: Effect.sync(wallMillis),
+    currentTimeNanos: Effect.sync(wallNanos),
+    monotonicTimeNanos: Effect.sync(monotonicNanos),
+    sleep: (duration) => {
+      const millis = Duration.toMillis(duration)
+      return millis === Number.POSITIVE_INFINITY
+        ? Effect.never
+        : Effect.callback<void>((resume) => {
+            const cancel = after(millis, () => resume(Effect.void))
+            return Effect.sync(cancel)
+          })
+    }
+  }
+}
+
 /** What the engine of Chromium and Node.js has. */
 interface V8Error {
   stackTraceLimit: number
@@ -176,25 +208,9 @@ export class Process {
     }
   })
 
-  readonly #wallMillis = () => epoch + this.time.now
-  readonly #wallNanos = () => BigInt(Math.round(this.#wallMillis())) * 1_000_000n
-  readonly #monotonicNanos = () => BigInt(Math.round(this.time.now * 1e6))
-
-  readonly clock: Clock.Clock = {
-    currentTimeMillisUnsafe: this.#wallMillis,
-    currentTimeNanosUnsafe: this.#wallNanos,
-    monotonicTimeNanosUnsafe: this.#monotonicNanos,
-    currentTimeMillis: Effect.sync(this.#wallMillis),
-    currentTimeNanos: Effect.sync(this.#wallNanos),
-    monotonicTimeNanos: Effect.sync(this.#monotonicNanos),
-    sleep: (duration) => {
-      const millis = Duration.toMillis(duration)
-      return millis === Number.POSITIVE_INFINITY
-        ? Effect.never
-        : Effect.callback<void>((resume) => {
-            const cancel = this.after(millis, () => resume(Effect.void))
-            return Effect.sync(cancel)
-          })
-    }
-  }
+  readonly clock: Clock.Clock = clockOf({
+    wallMillis: () => epoch + this.time.now,
+    monotonicMillis: () => this.time.now,
+    after: (millis, task) => this.after(millis, task)
+  })
 }
