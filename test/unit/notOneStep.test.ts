@@ -49,6 +49,10 @@ const gate = () => {
   return { open: Deferred.succeed(open, undefined), opened: Deferred.await(open), step, steps }
 }
 
+/** What waits at a gate resumes so many milliseconds later than it could have. */
+const lateBy = (millis: number, jump: Effect.Success<typeof jumping>["jump"], open: Effect.Effect<unknown>) =>
+  TestClock.adjust(0).pipe(Effect.andThen(jump(millis)), Effect.andThen(open))
+
 type Section = (
   body: Effect.Effect<void, unknown, RedisLock.RedisLock>
 ) => Effect.Effect<unknown, unknown, RedisLock.RedisLock>
@@ -119,9 +123,7 @@ it.effect("Fibers that a section has forked take no step after its deadline", ()
       yield* Effect.all([late("a branch"), late("another branch")], { concurrency: "unbounded" })
     })
     const fiber = yield* Effect.forkChild(run(Lock.withLock(Effect.scoped(body), "a")), { startImmediately: true })
-    yield* TestClock.adjust(0)
-    yield* jump(leaseMillis)
-    yield* open
+    yield* lateBy(leaseMillis, jump, open)
     assert.strictEqual(loss(yield* Fiber.await(fiber)).reason, "Expired")
     assert.deepStrictEqual(steps, [])
   }).pipe(Effect.scoped)
@@ -143,9 +145,7 @@ for (const [which, outer, inner] of [
         Lock.withLock("a", { leaseTime: outer })
       )
       const fiber = yield* Effect.forkChild(run(section), { startImmediately: true })
-      yield* TestClock.adjust(0)
-      yield* jump(10_000)
-      yield* open
+      yield* lateBy(10_000, jump, open)
       assert.strictEqual(loss(yield* Fiber.await(fiber)).lock, which === "outer" ? "a" : "b")
       // the outer section goes on under its own lock
       assert.deepStrictEqual(steps, which === "outer" ? [] : ["between"])
@@ -164,9 +164,7 @@ it.effect("After its deadline a section's finalizers run, and its lock is releas
     const fiber = yield* Effect.forkChild(run(Lock.withLock(body, "a", { leaseTime: leaseMillis })), {
       startImmediately: true
     })
-    yield* TestClock.adjust(0)
-    yield* jump(leaseMillis)
-    yield* open
+    yield* lateBy(leaseMillis, jump, open)
     yield* TestClock.adjust("1 second")
     assert.strictEqual(loss(yield* Fiber.await(fiber)).reason, "Expired")
     assert.deepStrictEqual(steps, ["cleaned up"])
@@ -187,9 +185,7 @@ it.effect("A region that cannot be interrupted goes on to its end once the loss 
       Effect.andThen(step("late"))
     )
     const fiber = yield* Effect.forkChild(run(Lock.withLock(body, "a")), { startImmediately: true })
-    yield* TestClock.adjust(0)
-    yield* jump(leaseMillis)
-    yield* open
+    yield* lateBy(leaseMillis, jump, open)
     assert.strictEqual(loss(yield* Fiber.await(fiber)).reason, "Expired")
     assert.deepStrictEqual(steps, ["held: false"])
   }).pipe(Effect.scoped)
@@ -204,9 +200,7 @@ it.effect("A fiber that outlives its section goes on, after the section's end an
     const lost = yield* Effect.forkChild(run(Lock.withLock(Effect.andThen(detached("lost"), opened), "b")), {
       startImmediately: true
     })
-    yield* TestClock.adjust(0)
-    yield* jump(leaseMillis)
-    yield* open
+    yield* lateBy(leaseMillis, jump, open)
     assert.strictEqual(loss(yield* Fiber.await(lost)).lock, "b")
     yield* TestClock.adjust(0)
     assert.deepStrictEqual(steps.toSorted(), ["ended", "lost"])
@@ -222,9 +216,7 @@ it.effect("What a section has released early may go on after the deadline", () =
       Effect.andThen(step("on"))
     )
     const fiber = yield* Effect.forkChild(run(Lock.withLock(body, "a")), { startImmediately: true })
-    yield* TestClock.adjust(0)
-    yield* jump(leaseMillis)
-    yield* open
+    yield* lateBy(leaseMillis, jump, open)
     assert.isTrue(Exit.isSuccess(yield* Fiber.await(fiber)))
     assert.deepStrictEqual(steps, ["on"])
   }).pipe(Effect.scoped)
@@ -297,9 +289,7 @@ it.effect("A section runs by the scheduler of its caller", () =>
       Effect.provideService(Scheduler.Scheduler, new Own()),
       Effect.forkChild({ startImmediately: true })
     )
-    yield* TestClock.adjust(0)
-    yield* jump(leaseMillis)
-    yield* open
+    yield* lateBy(leaseMillis, jump, open)
     assert.strictEqual(loss(yield* Fiber.await(fiber)).reason, "Expired")
     assert.deepStrictEqual(steps, [])
   }).pipe(Effect.scoped)
