@@ -35,15 +35,15 @@ export const awaitLossWarning = (hold: Hold, graceMillis: number): Effect.Effect
     }),
     onFailure: (lost) => ({
       message: lost.message,
-      graceMillis:
-        // its lease still runs
-        lost.reason === "HeldTooLong"
-          ? graceMillis
-          : lost.reason === "NotOwner"
-            ? Math.min(overdueGraceMillis, graceMillis)
-            : 0
+      graceMillis: graceAfter(lost, graceMillis)
     })
   })
+
+const graceAfter = ({ reason }: LockLost, graceMillis: number): number => {
+  // its lease still runs
+  if (reason === "HeldTooLong") return graceMillis
+  return reason === "NotOwner" ? Math.min(overdueGraceMillis, graceMillis) : 0
+}
 
 /** How long the reply may take before that. */
 const handedOverMillis = 500

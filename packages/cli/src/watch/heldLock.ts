@@ -131,4 +131,7 @@ export const leftOf = ({ seenAt, state }: HeldLock, now: number): number | undef
 
 /** How many processes wait, as far as Redis knows: in the queue of a fair lock, each of their fibers has a place. */
 export const waitingProcesses = ({ waiters }: LockState): number =>
-  new Set(waiters.map(({ owner }) => owner.split(":", 1)[0])).size
+  new Set(waiters.map(({ owner }) => clientOf(owner))).size
+
+/** The client of an owner. */
+export const clientOf = (owner: string): string => owner.split(":", 1)[0]!

@@ -46,12 +46,13 @@ const looks = (
   const look = Lock.inspect(name).pipe(
     Effect.flatMap((state) =>
       Effect.map(Clock.currentTimeMillis, (now): Event => {
+        const held = feed.heldLock(name)
         const told: LockTold = {
           now,
           state: shownState(feed, state, now),
           holds: feed.history.of(name),
-          lease: feed.heldLock(name)?.lease ?? 0,
-          renewedAt: Object.fromEntries(feed.heldLock(name)?.renewedAt ?? []),
+          lease: held?.lease ?? 0,
+          renewedAt: Object.fromEntries(held?.renewedAt ?? []),
           mayRelease
         }
         return { event: "lock", data: told }
