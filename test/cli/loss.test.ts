@@ -39,7 +39,8 @@ describe("when Redis says that the lock is not ours", { concurrent: true }, () =
     Effect.gen(function* () {
       const name = freshName("cli")
       const redis = yield* client()
-      const running = yield* start(["run", "--lease", "1s", name, "--", ...obedient])
+      // long enough that on a slow machine it is Redis that says so, not the clock
+      const running = yield* start(["run", "--lease", "9s", name, "--", ...obedient])
       const pid = yield* running.number("pid")
       yield* Effect.promise(() => redis.del(name))
       const ended = yield* running.ended

@@ -95,8 +95,10 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
         assert.isUndefined(second.pollUnsafe())
         assert.deepStrictEqual(order, [1])
         assert.deepStrictEqual(yield* queue, [java(1), owners[1]])
-        // who was served took its five minutes off the others
-        assert.strictEqual(yield* scoreOf(java(1)), one)
+        // who was served took its five minutes off the others; a report of this client that came before the first had extended its lease
+        // has counted with the lease of the message
+        const front = yield* scoreOf(java(1))
+        assert.isTrue(front > one - 30_000 && front <= one, `${front} for ${one}`)
 
         // Java takes its turn, releases, and tells the next
         yield* command((redis) =>

@@ -4,6 +4,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { join } from "node:path"
@@ -38,7 +39,7 @@ export interface RedisCluster {
   readonly urls: ReadonlyArray<string>
   /** The hash slot of a key, as the cluster computes it. Fails if no node answers. */
   readonly slotOf: (key: string) => Effect.Effect<number, RedisClusterError>
-  /** The master that serves a slot now, in the view of most nodes. Fails if none does. */
+  /** The master that serves a slot now, in the view of most nodes. Waits for one; fails if there is none for 30 seconds. */
   readonly ownerOf: (slot: number) => Effect.Effect<RedisServer.RedisServer, RedisClusterError>
   /** Moves a slot with its keys to another master, as `redis-cli --cluster reshard` does. Fails if a step is refused. */
   readonly moveSlot: (slot: number, to: RedisServer.RedisServer) => Effect.Effect<void, RedisClusterError>
@@ -174,7 +175,7 @@ export const start: (
     const anyNode = <A>(ask: (node: RedisServer.RedisServer) => Effect.Effect<A, RedisClusterError>) =>
       Effect.firstSuccessOf(nodes.map(ask))
 
-    const ownerOf = Effect.fnUntraced(function* (slot: number) {
+    const ownerNow = Effect.fnUntraced(function* (slot: number) {
       const votes = new Map<number, number>()
       const views = yield* Effect.forEach(
         nodes,
@@ -196,6 +197,9 @@ export const start: (
       if (owner === undefined) return yield* new RedisClusterError({ message: `No node serves slot ${slot}.` })
       return owner
     })
+    // on a busy machine all nodes may be slower than a vote waits
+    const ownerOf = (slot: number) =>
+      Effect.retry(ownerNow(slot), Schedule.upTo(Schedule.spaced(100), { duration: PATIENCE_MILLIS }))
 
     const beginMoveSlot = Effect.fnUntraced(function* (slot: number, to: RedisServer.RedisServer) {
       const from = yield* ownerOf(slot)
