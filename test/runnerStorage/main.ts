@@ -5,7 +5,7 @@
  */
 import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
 import { RedisServer } from "@effect-redis-lock/testing"
-import { Effect, References, Schedule } from "effect"
+import { Effect, Fiber, References, Schedule } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -69,8 +69,8 @@ const run = Effect.gen(function* () {
     end: Effect.fnUntraced(function* (victim: RunnerProcess, left: ReadonlyArray<RunnerProcess>) {
       const since = yield* site.serverMillis
       yield* victim.signal("SIGTERM")
-      yield* victim.ended
       yield* takeover(`${victim.name} is told to end`, since, left)
+      yield* victim.ended
       return yield* site.start(victim.port)
     }),
     restart: Effect.fnUntraced(function* (victim: RunnerProcess) {
@@ -92,7 +92,7 @@ const run = Effect.gen(function* () {
     yield* site.balanced(runners, 0)
   }
 
-  traffic.interruptUnsafe()
+  yield* Fiber.interrupt(traffic)
   yield* site.allHandled
   problems.push(...(yield* site.violations))
   console.log(yield* site.summary)

@@ -31,6 +31,8 @@ const linesOf = (socket: Socket, onLine: (line: string) => void) =>
 type Method = Exclude<keyof MessageStorage.Encoded, "withTransaction">
 
 interface Call {
+  /** Which runner calls. */
+  readonly reader: string
   readonly id: number
   readonly method: Method
   readonly args: ReadonlyArray<unknown>
@@ -38,17 +40,62 @@ interface Call {
 
 type Operations = Record<Method, (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown, unknown>>
 
-/** Serves a storage on a free port. */
+/** Who has read a message last, and when by `performance.now()`. */
+export interface Read {
+  readonly reader: string
+  readonly at: number
+}
+
+/** A storage at a port. */
+export interface ServedMessages {
+  readonly port: number
+  /** By request; of those that are not answered yet. */
+  readonly reads: ReadonlyMap<string, Read>
+}
+
+/**
+ * Serves a storage on a free port. Who reads a message claims it: for ten minutes in Effect's storages, here for a minute by default. A
+ * runner that continues after a stop may claim messages of shards that it has lost, and drop them; they must come to their owner while a
+ * test waits.
+ */
 export const serveMessages = Effect.fnUntraced(function* (
-  storage: MessageStorage.Encoded
-): Effect.fn.Return<number, never, Scope.Scope> {
+  storage: MessageStorage.Encoded,
+  claimMillis = 60_000
+): Effect.fn.Return<ServedMessages, never, Scope.Scope> {
+  const reads = new Map<string, Read>()
+  const read = (reader: string, args: Parameters<MessageStorage.Encoded["unprocessedMessages"]>) =>
+    Effect.suspend(() => {
+      const now = performance.now()
+      const expired = [...reads].filter(([, { at }]) => now - at > claimMillis)
+      return storage.resetRequests(expired.map(([request]) => Snowflake.Snowflake(request))).pipe(
+        Effect.andThen(storage.unprocessedMessages(...args)),
+        Effect.tap((messages) =>
+          Effect.sync(() => {
+            for (const { envelope } of messages) {
+              if (envelope._tag === "Request") reads.set(envelope.requestId, { reader, at: now })
+            }
+          })
+        )
+      )
+    })
+  const served: MessageStorage.Encoded = {
+    ...storage,
+    saveReply: (reply) =>
+      Effect.tap(storage.saveReply(reply), () =>
+        Effect.sync(() => void (reply._tag === "WithExit" && reads.delete(reply.requestId)))
+      )
+  }
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.on("error", () => {})
     linesOf(socket, (line) => {
-      const { args, id, method } = fromJson(line) as Call
-      void Effect.runPromise((storage as unknown as Operations)[method](...args)).then((result) => {
+      const { args, id, method, reader } = fromJson(line) as Call
+      const answer =
+        method === "unprocessedMessages"
+          ? read(reader, args as Parameters<typeof read>[1])
+          : (served as unknown as Operations)[method](...args)
+      void Effect.runPromise(answer).then((result) => {
         socket.write(`${toJson({ id, result })}\n`)
       })
     })
@@ -61,11 +108,11 @@ export const serveMessages = Effect.fnUntraced(function* (
       server.close()
     })
   )
-  return (server.address() as AddressInfo).port
+  return { port: (server.address() as AddressInfo).port, reads }
 })
 
-/** The storage that another process serves. */
-export const layerRemote = (port: number): Layer.Layer<MessageStorage.MessageStorage> =>
+/** The storage that another process serves, for a runner of this name. */
+export const layerRemote = (port: number, reader: string): Layer.Layer<MessageStorage.MessageStorage> =>
   Layer.effect(
     MessageStorage.MessageStorage,
     Effect.gen(function* () {
@@ -87,7 +134,7 @@ export const layerRemote = (port: number): Layer.Layer<MessageStorage.MessageSto
             Effect.callback<unknown>((resume) => {
               const id = ++calls
               waiting.set(id, (result) => resume(Effect.succeed(result)))
-              socket.write(`${toJson({ id, method, args } satisfies Call)}\n`)
+              socket.write(`${toJson({ reader, id, method, args } satisfies Call)}\n`)
             })
       })
       return yield* MessageStorage.makeEncoded(

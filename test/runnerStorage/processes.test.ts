@@ -3,7 +3,7 @@
  * stopped and told to end. `pnpm runners` does the same for longer, at random.
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, References, Schedule } from "effect"
+import { Effect, Fiber, References, Schedule } from "effect"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assertNone, openSite } from "./site.ts"
 
@@ -38,11 +38,11 @@ it.live(
 
       const told = yield* site.serverMillis
       yield* three.signal("SIGTERM")
-      yield* three.ended
       const afterEnd = yield* site.balanced([two, four], told)
       assert.isAtMost(afterEnd - (yield* site.lagSince([two, four], told)), leaseMillis + 2000, "after an end")
+      yield* three.ended
 
-      traffic.interruptUnsafe()
+      yield* Fiber.interrupt(traffic)
       yield* site.allHandled
       assertNone(yield* site.violations)
       console.log(

@@ -24,7 +24,7 @@ export interface RunnerProcess {
   readonly name: string
   readonly port: number
   readonly signal: (name: "SIGSTOP" | "SIGCONT" | "SIGKILL" | "SIGTERM") => Effect.Effect<void>
-  /** Waits until it has ended, and tells its exit code: null where a signal has ended it. */
+  /** Waits until it has ended, for a minute at most, and tells its exit code: null where a signal has ended it. */
   readonly ended: Effect.Effect<number | null>
   /** What it has printed. */
   readonly output: () => string
@@ -61,7 +61,12 @@ const spawnRunner = Effect.fnUntraced(function* (
     ended: Effect.promise(async () => {
       if (child.exitCode === null && child.signalCode === null) await once(child, "exit")
       return child.exitCode
-    }),
+    }).pipe(
+      Effect.timeoutOrElse({
+        duration: "1 minute",
+        orElse: () => Effect.die(new Error(`${settings.process} did not end within a minute; its output:\n${output}`))
+      })
+    ),
     output: () => output
   }
 })
@@ -73,7 +78,7 @@ export const openSite = Effect.fnUntraced(
     const prefix = `site-${crypto.randomUUID().slice(0, 8)}`
     const log = `{${prefix}}:log`
     const driver = Context.get(yield* Layer.build(MessageStorage.MemoryDriver.layer), MessageStorage.MemoryDriver)
-    const messagesPort = yield* serveMessages(driver.encoded)
+    const { port: messagesPort, reads } = yield* serveMessages(driver.encoded)
     const sharding = shardingOptions(leaseMillis, undefined)
     const client = yield* Layer.build(
       NodeClusterSocket.layer({ clientOnly: true, storage: "byo", shardingConfig: sharding }).pipe(
@@ -171,31 +176,41 @@ export const openSite = Effect.fnUntraced(
           })
         }
       }),
-      /** Sends one message to each of so many entities. */
-      send: Effect.fnUntraced(function* (entities: number) {
-        const clientOf = yield* Counter.client
-        yield* Effect.forEach(
-          Array.from({ length: entities }, (_, entity) => `${entity}`),
-          (entity) => {
-            const message = `${entity}-${sent.length}`
-            sent.push(message)
-            return clientOf(entity).Count({ message }, { discard: true })
-          },
-          { concurrency: "unbounded", discard: true }
-        )
-      }, Effect.provideContext(client)),
+      /** Sends one message to each of so many entities. It cannot be interrupted in between: what counts as sent is stored. */
+      send: Effect.fnUntraced(
+        function* (entities: number) {
+          const clientOf = yield* Counter.client
+          yield* Effect.forEach(
+            Array.from({ length: entities }, (_, entity) => `${entity}`),
+            (entity) => {
+              const message = `${entity}-${sent.length}`
+              sent.push(message)
+              return clientOf(entity).Count({ message }, { discard: true })
+            },
+            { concurrency: "unbounded", discard: true }
+          )
+        },
+        Effect.uninterruptible,
+        Effect.provideContext(client)
+      ),
       /** Waits until every message that was sent is answered: handled to its end, and its reply kept. */
       allHandled: Effect.suspend(() =>
         eventually(
-          "every message is answered",
+          "every message is answered; left are those that were last seen",
           () => {
-            const requests = [...driver.requests.values()].filter(
-              ({ envelope }) => envelope.address.entityType === "Counter"
-            )
-            const answered = requests.filter(({ replies }) => replies.some((reply) => reply._tag === "WithExit"))
-            return sent.length - answered.length
+            const now = performance.now()
+            const left = new Map(sent.map((message) => [message, "it was never stored"]))
+            for (const { envelope, replies } of driver.requests.values()) {
+              if (envelope._tag !== "Request" || envelope.address.entityType !== Counter.type) continue
+              const { message } = envelope.payload as { readonly message: string }
+              const read = reads.get(envelope.requestId)
+              if (replies.some((reply) => reply._tag === "WithExit")) left.delete(message)
+              else if (read === undefined) left.set(message, "nobody has read it")
+              else left.set(message, `${read.reader} read it last, ${Math.round(now - read.at)} ms ago`)
+            }
+            return left
           },
-          (left) => left === 0
+          (left) => left.size === 0
         )
       ),
       /** What must never happen, and did. */
