@@ -115,6 +115,21 @@ it.effect("maxHold counts from the outermost acquisition", () =>
   }).pipe(Effect.scoped)
 )
 
+it.effect("A re-entry neither shortens a fixed lease that is longer than the client's maxHold, nor outlasts it", () =>
+  Effect.gen(function* () {
+    const run = as(yield* Effect.flatMap(testStore(), (store) => clientOf(store, { maxHold })))
+    const inner = (body: Effect.Effect<void>) => Effect.andThen(Effect.sleep("10 minutes"), Lock.withLock(body, "a"))
+    const body = Effect.andThen(inner(Effect.sleep("1 minute")), inner(Effect.never))
+    const held = yield* Effect.forkChild(run(Lock.withLock(body, "a", { leaseTime: "1 hour" })), {
+      startImmediately: true
+    })
+    yield* TestClock.adjust("59 minutes")
+    assert.isUndefined(held.pollUnsafe())
+    yield* TestClock.adjust("1 minute")
+    assert.strictEqual(loss(yield* Fiber.await(held)).reason, "HeldTooLong")
+  }).pipe(Effect.scoped)
+)
+
 it.effect("While the finalizers of a section that was held too long run, its lock is still taken", () =>
   Effect.gen(function* () {
     const run = as(yield* Effect.flatMap(testStore(), (store) => clientOf(store)))

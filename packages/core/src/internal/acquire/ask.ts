@@ -217,7 +217,7 @@ export const begun = <A, E>(hold: Hold, then: (hold: Hold) => Effect.Effect<A, E
 
 /** Records a granted lease. */
 export const possess = <H extends Hold>(
-  { client, maxHoldMillis = client.options.maxHoldMillis, minHoldMillis = 0 }: AcquireRequest,
+  { client, leaseMillis = 0, maxHoldMillis = client.options.maxHoldMillis, minHoldMillis = 0 }: AcquireRequest,
   lease: Lease,
   outermost: H,
   startedAt: number
@@ -225,7 +225,9 @@ export const possess = <H extends Hold>(
   lease.begin(outermost)
   if (lease.kind.mode !== "read") lease.turns = client.lines.get(lease.keys.lock, "exclusive")?.turns
   lease.keepFor(minHoldMillis)
-  if (maxHoldMillis < Number.POSITIVE_INFINITY) lease.heldUntil = lease.acquiredAt + maxHoldMillis
+  // a fixed lease bounds its re-entries instead, if it is longer
+  if (maxHoldMillis < Number.POSITIVE_INFINITY)
+    lease.heldUntil = lease.acquiredAt + Math.max(maxHoldMillis, leaseMillis)
   client.remember(lease, outermost)
   client.telemetry.acquired(lease.kind.name, lease.acquiredAt - startedAt)
   return outermost
