@@ -156,6 +156,33 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
       )
     )
 
+    it.effect("The master that a cluster's failover has brought up tells of losses", () =>
+      mended(
+        Effect.gen(function* () {
+          const cluster = yield* TheCluster
+          const lock = freshName("failover")
+          const holder = yield* clusterClient(cluster, { watchdogLeaseTime: "1 hour" })
+          const held = yield* enter(holder, lock)
+          const { owner } = yield* mastersOf(cluster, lock)
+          const tracked = (node: typeof owner) =>
+            Effect.tap(bareNode(node), (redis) =>
+              eventually(
+                "the lock is tracked",
+                () => redis.info("stats"),
+                (info) => /tracking_total_keys:[1-9]/.test(info)
+              )
+            )
+          yield* tracked(owner)
+          yield* replicated(owner)
+          yield* owner.kill
+          const redis = yield* tracked(yield* takenOver(lock, owner))
+          yield* Effect.promise(() => redis.del(lock))
+          assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
+          yield* owner.restart
+        })
+      )
+    )
+
     it.effect.skipIf(!isSharded)("A waiter whose subscription was with a killed master of a cluster is served", () =>
       mended(
         Effect.gen(function* () {

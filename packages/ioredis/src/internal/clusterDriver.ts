@@ -1,5 +1,6 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as RcMap from "effect/RcMap"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { RedisDriver } from "effect-redis-lock"
@@ -69,15 +70,20 @@ export const makeClusterDriver = (
       nodes.watchers.add(watcher)
       return () => nodes.watchers.delete(watcher)
     }
+    // one for each node, however many clients share the driver: what a connection has read is told to a single other one
+    const subscribers = yield* RcMap.make({
+      lookup: (server: string) =>
+        Subscriber.make({
+          sharded: false,
+          slot: () => 0,
+          serverOf: () => (nodes.at(server) === undefined ? undefined : server),
+          open,
+          refresh: () => nodes.refresh()
+        })
+    })
     /** What one node tells, over a connection of its own. */
     const invalidationsAt = (server: string) =>
-      Subscriber.make({
-        sharded: false,
-        slot: () => 0,
-        serverOf: () => (nodes.at(server) === undefined ? undefined : server),
-        open,
-        refresh: () => nodes.refresh()
-      }).pipe(
+      RcMap.get(subscribers, server).pipe(
         Effect.map((subscriber) =>
           invalidationsOf({
             client: () => nodes.at(server)?.client,
