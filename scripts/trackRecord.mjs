@@ -13,6 +13,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "max-hold-fixed": {
+    file: `${internal}/acquire/ask.ts`,
+    fixed: "Math.max(maxHoldMillis, leaseMillis)",
+    broken: "Math.max(maxHoldMillis, leaseMillis - leaseMillis)"
+  },
   "abandoned-request": {
     file: "lua/include/deadline.lua",
     fixed: "if micros > ARGV[#ARGV] * 1e3 then",

@@ -161,7 +161,8 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
 
   for (const [connection, matches] of [
     ["subscriptions", / sub=[1-9]/],
-    ["commands", / name=mine .* sub=0 /]
+    ["commands", / name=mine .* sub=0 /],
+    ["both", / sub=[1-9]| name=mine .* sub=0 /]
   ] as const) {
     it.live(
       `After the connection for ${connection} was lost, the server is asked again to tell of losses`,
@@ -224,8 +225,11 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
         const held = yield* hold(mine, "read", kinds["read lock"])
         yield* isTracked(redis)
         yield* Effect.promise(() => redis.config("RESETSTAT"))
+        // the script that has the server note the key is sent again, with its text
+        yield* Effect.promise(() => redis.script("FLUSH"))
         yield* mine.run(Lock.withLock(Effect.void, readLock))
         yield* retracked
+        yield* isTracked(redis)
         yield* Effect.promise(() => redis.del("read"))
         yield* isLost(held)
 
@@ -235,9 +239,70 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
         yield* scoped.renew()
         yield* Effect.promise(() => redis.config("RESETSTAT"))
         yield* retracked
+        // its reply is not waited for
+        yield* Effect.flatMap(Effect.forkChild(scoped.renew(), { startImmediately: true }), Fiber.interrupt)
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        yield* retracked
         yield* Effect.promise(() => redis.del("report"))
         yield* soon("the loss is told", Effect.flip(scoped.awaitLost), "1 minute")
         yield* Effect.promise(() => redis.flushall())
+      })
+    )
+  )
+
+  for (const [title, request] of [
+    ["read lock", Lock.withLock(Effect.never, ReadWriteLock.make("report").readLock)],
+    ["permit", PermitSemaphore.withPermit(Effect.never, "report")]
+  ] as const) {
+    it.live(
+      `The server is asked again to tell of a ${title} after the same process has taken back a request for another`,
+      onServer(({ redis, server }) =>
+        Effect.gen(function* () {
+          const mine = yield* client(server, hour)
+          const kind = kinds[title]!
+          const held = yield* hold(mine, "report", kind)
+          yield* isTracked(redis)
+          yield* Effect.promise(() => redis.config("RESETSTAT"))
+          const asked = Effect.forkChild(mine.run<unknown, unknown>(request), { startImmediately: true })
+          yield* Effect.flatMap(asked, Fiber.interrupt)
+          yield* eventually(
+            "it is tracked again",
+            () => trackedCommands(redis),
+            (count) => count > 0
+          )
+          yield* isTracked(redis)
+          yield* Effect.promise(() => redis.del(kind.key("report")))
+          yield* isLost(held)
+          yield* Effect.promise(() => redis.flushall())
+        })
+      )
+    )
+  }
+
+  it.live(
+    "A server that was busy with a script when it was asked to tell of losses is asked again",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        yield* Effect.promise(() => redis.config("SET", "lua-time-limit", "10"))
+        const mine = yield* client(server, hour)
+        // its connection for subscriptions is there
+        const waited = yield* hold(yield* client(server, hour), "waited")
+        const waiter = yield* Effect.forkChild(mine.run(Lock.withLock(Effect.void, "waited")))
+        yield* eventually(
+          "it is subscribed",
+          () => redis.pubsub("CHANNELS") as Promise<ReadonlyArray<string>>,
+          ({ length }) => length > 0
+        )
+        const held = yield* hold(mine, "report")
+        const busyUntil = Number((yield* Effect.promise(() => redis.time()))[0]) + 4
+        yield* Effect.promise(() =>
+          redis.eval("repeat local now = redis.call('TIME') until tonumber(now[1]) >= tonumber(ARGV[1])", 0, busyUntil)
+        )
+        yield* isTracked(redis)
+        yield* Effect.promise(() => redis.del("report"))
+        yield* isLost(held)
+        yield* waited.end
+        yield* Fiber.join(waiter)
       })
     )
   )
@@ -363,6 +428,22 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
 })
 
 it.layer(TheCluster.layer({ replicas: 1 }), { excludeTestServices: true })("on a cluster", (it) => {
+  it.effect("Each of two clients over one driver is told of its losses", () =>
+    Effect.gen(function* () {
+      const cluster = yield* TheCluster
+      const driver = yield* Layer.build(IoRedis.layerCluster({ nodes: cluster.urls, connectTimeout: "1 minute" }))
+      const [mine, other] = yield* Effect.replicateEffect(clientOf(locksOver(Layer.succeedContext(driver), hour)), 2)
+      const name = freshName()
+      const held = yield* hold(mine!, name)
+      const node = yield* bareNode((yield* mastersOf(cluster, name)).owner)
+      yield* isTracked(node)
+      yield* hold(other!, `{${name}}:other`)
+      yield* isTracked(node, 2)
+      yield* Effect.promise(() => node.del(name))
+      yield* isLost(held)
+    }).pipe(Effect.scoped)
+  )
+
   for (const shardedPubSub of ["on", "off"] as const) {
     it.effect(`Each node of a cluster tells of its losses, with sharded pub/sub ${shardedPubSub}`, () =>
       Effect.gen(function* () {

@@ -13,6 +13,7 @@ import {
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 
 const hour = { watchdogLeaseTime: "1 hour" } as const
@@ -92,6 +93,46 @@ describe("a store that tells of changes", () => {
       assert.strictEqual(it.count("client/track"), 1)
       assert.isTrue(isLost(section))
     }).pipe(Effect.scoped)
+  )
+
+  it.effect("A lock is watched again after the release of an inner hold that was sent a second time", () =>
+    Effect.gen(function* () {
+      const it = yield* site()
+      const body = Effect.andThen(Effect.sleep("3 seconds"), Lock.withLock(Effect.void, "a"))
+      yield* Lock.withLock(Effect.andThen(body, Effect.never), "a").pipe(
+        as(it.client),
+        Effect.forkChild({ startImmediately: true })
+      )
+      yield* TestClock.adjust("1 second")
+      yield* it.begin
+      yield* TestClock.adjust("1 second")
+      let released = 0
+      // the first is the re-entry
+      it.refuses = (operation) => operation === "lock/hold" && released++ > 0 && it.count("client/track") < 2
+      yield* TestClock.adjust("5 seconds")
+      const sent = it.operations.lastIndexOf("lock/hold")
+      assert.include(it.operations.slice(0, sent).slice(it.operations.indexOf("lock/hold")), "client/track")
+      assert.include(it.operations.slice(sent), "client/track")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect(
+    "A reader that renews its lease has the others of its process verified, which are no longer told of a loss",
+    () =>
+      Effect.gen(function* () {
+        const it = yield* site()
+        const { readLock } = ReadWriteLock.make("a")
+        const other = yield* hold(it.client, readLock)
+        const holding = yield* Lock.scoped(readLock).pipe(as(it.client))
+        yield* TestClock.adjust("1 second")
+        yield* it.begin
+        yield* TestClock.adjust("2 seconds")
+        yield* holding.renew()
+        const keys = ["a", "silent:a", "stem:a", "notes:a"]
+        yield* Effect.orDie(runOperation(it.store, "read_lock/force_release", keys, ["PUBLISH"]))
+        yield* TestClock.adjust("1 second")
+        assert.isTrue(isLost(other))
+      }).pipe(Effect.scoped)
   )
 
   it.effect("A key that changes all the time is verified at most every 50 ms", () =>

@@ -135,6 +135,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
       if (lost !== undefined) return Effect.fail(lost)
       const sentAt = client.now()
       lease.asksFor(leaseMillis, sentAt)
+      client.tracking.wrote(lease)
       const command = kind.renew([lease], leaseMillis)
       const asked = client.store.run(command)
       const answered = Effect.flatMap(asked, ([renewed]): Effect.Effect<void, LockLost | LockStoreError> => {

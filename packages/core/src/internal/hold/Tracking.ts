@@ -12,8 +12,9 @@ import type { Signal } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { permitIds } from "../store/keys.ts"
 import { track } from "../store/operations/client.ts"
+import type { StoreCommand } from "../store/operations/StoreOperation.ts"
 import { runStream, start } from "../store/startable.ts"
-import type { Alarm } from "../time/clock.ts"
+import { type Alarm, reconnecting } from "../time/clock.ts"
 import type { Lease } from "./Lease.ts"
 
 /** How old a lease is when it is first tracked, so that short sections pay nothing; and how soon after a write of our own it is again. */
@@ -25,6 +26,9 @@ const intervalMillis = 1000
  */
 const pauseMillis = 50
 const pauseMillisEach = 0.25
+
+/** Commands that write keys under which there may be several leases; renewals are followed by a command that tracks again. */
+const writesShared = /^(?:read_lock|write_lock|permit_semaphore)\/(?!renew$)/
 
 /** Keys per command: it reads in two milliseconds what ten renewals have written. */
 const batchSize = 2000
@@ -51,6 +55,13 @@ export class Tracking implements Alarm {
     if (this.#server === "tells" && lease.kind.mode !== "exclusive") this.#changed.add(keyOf(lease))
     const { alarms, now } = this.#client
     if (this.heapIndex === -1) alarms.set(this, now() + intervalMillis)
+  }
+
+  /** Whatever becomes of it, a command of ours that is sent now ends the tracking of the leases under its keys. */
+  sends({ keys, operation }: StoreCommand<unknown>): void {
+    // there is an alarm for as long as there are leases
+    if (this.#server !== "tells" || this.heapIndex === -1 || !writesShared.test(operation.name)) return
+    for (const key of keys) this.#changed.add(key)
   }
 
   /** From now on the server tells of the next change of each. */
@@ -87,13 +98,16 @@ export class Tracking implements Alarm {
   #listen(): void {
     this.#server = "asked"
     this.#client.fork(
-      Effect.catch(runStream(this.#client.store.invalidations!, this.#onSignal), (error) => {
-        this.#server = "refuses"
-        return Effect.logInfo(
-          "Redis does not tell of locks that somebody else deletes (CLIENT TRACKING): a holder notices that at its next renewal.",
-          error
-        )
-      })
+      runStream(this.#client.store.invalidations!, this.#onSignal).pipe(
+        Effect.retry({ while: ({ isTransient }) => isTransient, schedule: reconnecting }),
+        Effect.catch((error) => {
+          this.#server = "refuses"
+          return Effect.logInfo(
+            "Redis does not tell of locks that somebody else deletes (CLIENT TRACKING): a holder notices that at its next renewal.",
+            error
+          )
+        })
+      )
     )
   }
 

@@ -53,11 +53,11 @@ const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost 
       }
     })
   const until = client.now() + client.options.releaseTimeoutMillis
-  const send = Effect.suspend((): Effect.Effect<number, LockStoreError> =>
-    lease.changes === changes
-      ? sendWithin(client, Effect.tapCause(client.store.run(command), noteLate), until - client.now(), lease.name)
-      : Effect.succeed(1)
-  )
+  const send = Effect.suspend((): Effect.Effect<number, LockStoreError> => {
+    if (lease.changes !== changes) return Effect.succeed(1)
+    client.tracking.wrote(lease)
+    return sendWithin(client, Effect.tapCause(client.store.run(command), noteLate), until - client.now(), lease.name)
+  })
   const repeated = retryRelease(send, (pause) => client.now() + pause < until && lease.isHeld(client.now()))
   return Effect.matchEffect(repeated, {
     onSuccess: (reply): Effect.Effect<void, LockLost> =>
