@@ -155,8 +155,8 @@ export const acquireOnce = <A, B, E>(
       }
       if (typeof answer !== "number") return outcomes.onDenied(answer)
       const now = client.now()
-      const granted = Lease.granted(request, { owner: ask.owner, token: answer, sentAt, leaseMillis }, now)
-      const hold = granted && possess(request, granted, new Hold(granted, request), startedAt)
+      const lease = Lease.granted(request, { owner: ask.owner, token: answer, sentAt, leaseMillis }, now)
+      const hold = lease && possess(request, lease.begin(new Hold(lease, request)), startedAt)
       if (hold !== undefined) {
         // only now: a waiter that is resumed here runs at once, and must see that this process holds the lock
         outcomes.onSettled?.(true)
@@ -202,10 +202,9 @@ export const takeOver = (request: AcquireRequest, grant: Grant, startedAt: numbe
   const lease = Lease.granted(request, { ...grant, sentAt: now - since }, now)
   if (lease === undefined) return undefined
   lease.unconfirmed = leaseMillis
-  const hold = new Hold(lease, request)
-  lease.begin(hold)
+  const hold = lease.begin(new Hold(lease, request))
   // without a connection no section begins: it could not keep the lock
-  return client.watchdog.confirm(lease) ? possess(request, lease, hold, startedAt) : undefined
+  return client.watchdog.confirm(lease) ? possess(request, hold, startedAt) : undefined
 }
 
 /** The share of its lease that a grant must have left: enough to extend it. */
@@ -215,14 +214,13 @@ const leastLeft = 0.5
 export const begun = <A, E>(hold: Hold, then: (hold: Hold) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
   loseOthers(hold) ? Effect.flatMap(inOwnTurn(hold.lease.client), () => then(hold)) : then(hold)
 
-/** Records a granted lease. */
+/** Records a lease with its outermost hold. */
 export const possess = <H extends Hold>(
   { client, leaseMillis = 0, maxHoldMillis = client.options.maxHoldMillis, minHoldMillis = 0 }: AcquireRequest,
-  lease: Lease,
   outermost: H,
   startedAt: number
 ): H => {
-  lease.begin(outermost)
+  const { lease } = outermost
   if (lease.kind.mode !== "read") lease.turns = client.lines.get(lease.keys.lock, "exclusive")?.turns
   lease.keepFor(minHoldMillis)
   // a fixed lease bounds its re-entries instead, if it is longer
@@ -263,10 +261,10 @@ export const tryAcquireTogether = (
       const holds: Array<Hold> = []
       for (const [i, request] of requests.entries()) {
         const token = typeof tokens === "number" ? tokens : tokens[i]!
-        const granted = Lease.granted(request, { owner, token, sentAt, leaseMillis }, now)
+        const lease = Lease.granted(request, { owner, token, sentAt, leaseMillis }, now)
         // it is too late for all of them
-        if (granted === undefined) break
-        holds.push(possess(request, granted, new Hold(granted, request), sentAt))
+        if (lease === undefined) break
+        holds.push(possess(request, lease.begin(new Hold(lease, request)), sentAt))
       }
       const haveDisplaced = holds.filter(loseOthers).length > 0
       return holds.length > 0

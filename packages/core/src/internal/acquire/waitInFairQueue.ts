@@ -7,7 +7,7 @@ import { type LockReentered, LockStoreError, type LockTimeout } from "../../Lock
 import { Hold } from "../hold/Hold.ts"
 import type { Restore } from "../hold/guard.ts"
 import type { HeldRef } from "../hold/release.ts"
-import { giveBack, releaseAgainAfter, rollbackUnknown } from "../hold/rollback.ts"
+import { giveBackTurn, releaseAgainAfter, rollbackUnknown } from "../hold/rollback.ts"
 import { type FairQueue, FairWaiter, type SpareOwner, type Wake } from "../wait/FairQueue.ts"
 import { untilServed, type Wait } from "../wait/untilServed.ts"
 import {
@@ -175,7 +175,7 @@ const waitForTurn = (
     if (waiter.isUnsure || queue.outage.failure !== undefined) removePlace()
     if (waiter.isUnsure) return rollbackUnknown(ownerRef, leaseMillisOf(request))
     if (queue.outage.failure !== undefined) return Effect.void
-    return giveBack(ownerRef, queue.settled, removePlace)
+    return giveBackTurn(ownerRef, queue.settled, removePlace)
   })
   return Effect.matchCauseEffect(untilServed(wait), {
     onSuccess: (hold) => {

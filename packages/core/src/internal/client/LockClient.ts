@@ -271,10 +271,6 @@ export const makeLockClient = Effect.fnUntraced(function* (
 
 printsAs(LockClient.prototype, ({ clientId }) => ({ _id: "effect-redis-lock/RedisLock", clientId }))
 
-/**
- * Finds the client behind a service, whether the service comes from the context or is bound to a lock.
- */
-
 const explanation = "is not a RedisLock service: only the layers of RedisLock make one"
 
 /** The client of a service; undefined if the value is not a service. */

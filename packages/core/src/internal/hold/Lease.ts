@@ -274,10 +274,11 @@ export class Lease implements Due, ReleasedLease {
   }
 
   /** Counts the outermost hold, which Redis has granted. */
-  begin(outermost: LeaseEntry): void {
+  begin<H extends LeaseEntry>(outermost: H): H {
     this.#first = outermost
     if (outermost.renewed) this.renewedHolds = 1
     if (this.kind.mode === "read") outermost.own = { deadline: this.deadline, confirmedAt: this.acquiredAt }
+    return outermost
   }
 
   /** From now on the lock is to be taken for so long at least. */

@@ -55,7 +55,7 @@ export class Watchdog implements Alarm {
    * whether it was.
    */
   confirm(lease: Lease): boolean {
-    this.#renew([lease], lease.unconfirmed!, this.#client.now())
+    this.#renew([lease], this.#client.now())
     if (lease.renewalFailure === undefined && lease.lost === undefined) return true
     this.unwatch(lease)
     return false
@@ -111,21 +111,22 @@ export class Watchdog implements Alarm {
     const horizon = now + this.#client.options.renewIntervalMillis * gather
     const renewals: Array<Lease> = []
     for (let next = this.#queue.first; next !== undefined; next = this.#queue.first) {
-      const toRenew = (next.renewedHolds > 0 || next.unconfirmed !== undefined) && next.due < next.endsAt
-      if (next.due > (toRenew && next.unconfirmed === undefined ? horizon : now)) break
+      // one that was handed over asks for its own lease, alone and not early
+      const isAlone = next.unconfirmed !== undefined
+      const toRenew = (isAlone || next.renewedHolds > 0) && next.due < next.endsAt
+      if (next.due > (toRenew && !isAlone ? horizon : now)) break
       this.#queue.remove(next)
       if (next.checkLost(now) !== undefined) continue
       if (!toRenew) {
         // due early for a renewal that nobody needs any more
         if (now < next.endsAt) this.#put(next, next.endsAt)
-      } else if (next.unconfirmed !== undefined) {
-        this.#renew([next], next.unconfirmed, now)
+      } else if (isAlone) {
+        this.#renew([next], now)
       } else {
         renewals.push(next)
       }
     }
-    const { watchdogLeaseMillis } = this.#client.options
-    this.inBatches(renewals, batchSize, (batch) => this.#renew(batch, watchdogLeaseMillis, now))
+    this.inBatches(renewals, batchSize, (batch) => this.#renew(batch, now))
     this.#client.tracking.track(renewals)
   }
 
@@ -159,7 +160,8 @@ export class Watchdog implements Alarm {
   }
 
   /** Sends one batch: a server that hangs must not hold up the others, nor the deadlines. */
-  #renew(batch: ReadonlyArray<Lease>, leaseMillis: number, sentAt: number): void {
+  #renew(batch: ReadonlyArray<Lease>, sentAt: number): void {
+    const leaseMillis = batch[0]!.unconfirmed ?? this.#client.options.watchdogLeaseMillis
     // until the reply is there, the deadline is what is due
     for (const lease of batch) {
       lease.renewals++

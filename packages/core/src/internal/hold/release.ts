@@ -199,10 +199,7 @@ class PendingRelease {
 
 /** Releases a lost lock for as long as Redis may still keep it. */
 const releaseLost = (lease: Lease): Effect.Effect<number, LockStoreError> =>
-  retryRelease(
-    Effect.suspend(() => sendRelease(lease)),
-    (pause) => lease.client.now() + pause < lease.overAt
-  )
+  retryRelease(releasing(lease), (pause) => lease.client.now() + pause < lease.overAt)
 
 /** Nobody gets the lock, but the waiters of this process, which have not asked while it was held here, learn when it is free. */
 const keptHandOver = ({ client, keys }: Lease): HandOver => ({
@@ -251,10 +248,14 @@ export const sendRelease = (
   )
 }
 
+/** {@link sendRelease} for what may be run later, and again. */
+export const releasing = (ref: HeldRef, publish?: string): Effect.Effect<number, LockStoreError> =>
+  Effect.suspend(() => sendRelease(ref, publish))
+
 /** The release of an owner whose lease is over at `leaseEnd` anyway. */
 export const releaseOf = (ref: HeldRef, leaseEnd: number, publish?: string): RepeatedRelease => ({
   client: ref.client,
-  send: Effect.suspend(() => sendRelease(ref, publish)),
+  send: releasing(ref, publish),
   over: leaseEnd,
   warn: (failure) =>
     Effect.annotateLogs(
@@ -264,11 +265,9 @@ export const releaseOf = (ref: HeldRef, leaseEnd: number, publish?: string): Rep
 })
 
 /**
- * A release that Redis has not confirmed is sent again: within the release timeout while its caller waits, then in the background
- * until it is confirmed, or until there is nothing left to release.
+ * A release that does nothing the second time. While Redis has not confirmed it, it is sent again: within the release timeout while its
+ * caller waits, then in the background until it is confirmed, or until there is nothing left to release.
  */
-
-/** A release that does nothing the second time. */
 export interface RepeatedRelease {
   readonly client: LockClient
   readonly send: Effect.Effect<number, LockStoreError>

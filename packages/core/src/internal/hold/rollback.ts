@@ -5,12 +5,13 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
+import type { LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { takesPlaces } from "../kinds/kinds.ts"
 import { retryRelease } from "../store/failures.ts"
 import * as semaphore from "../store/operations/semaphore.ts"
 import type { LeaseEntry } from "./Lease.ts"
-import { type HeldRef, releaseNow, releaseOf, releaseUntilConfirmed, sendRelease } from "./release.ts"
+import { type HeldRef, releaseNow, releaseOf, releaseUntilConfirmed, releasing, sendRelease } from "./release.ts"
 
 /** How long a caller waits for its rollbacks, which continue in the background. What it ends with then need not be late for 200 ms. */
 const rollbackWaitMillis = 150
@@ -41,8 +42,12 @@ export const rollback = (ownerRef: HeldRef, leaseMillis: number, publish?: ""): 
     Effect.suspend(() => releaseUntilConfirmed(releaseOf(ownerRef, ownerRef.client.now() + leaseMillis, publish)))
   )
 
-/** Gives up a place in a queue, after `after`; calls `onFailure` if the store cannot be reached. */
-export const giveBack = (ownerRef: HeldRef, after: Effect.Effect<void>, onFailure: () => void): Effect.Effect<void> =>
+/** Gives up a place in the queue of a fair lock, after `after`; calls `onFailure` if the store cannot be reached. */
+export const giveBackTurn = (
+  ownerRef: HeldRef,
+  after: Effect.Effect<void>,
+  onFailure: () => void
+): Effect.Effect<void> =>
   inBackground(
     ownerRef,
     Effect.andThen(after, Effect.matchCause(sendRelease(ownerRef), { onSuccess: () => {}, onFailure }))
@@ -51,17 +56,19 @@ export const giveBack = (ownerRef: HeldRef, after: Effect.Effect<void>, onFailur
 /** The shortest time for which Redis keeps a place after its last request. */
 const placeLifeMillis = 60_000
 
-/** Retries failed releases in the background, for as long as Redis may keep a place of this owner. */
-const removePlace = (ownerRef: HeldRef): void => {
-  const { client } = ownerRef
+/** Repeats in the background what gives up a place, for as long as Redis may keep the place. */
+const repeatLeaving = (client: LockClient, leave: Effect.Effect<number, LockStoreError>): void => {
   const goneAt = client.now() + placeLifeMillis
-  const send = Effect.suspend(() => sendRelease(ownerRef))
-  client.fork(Effect.ignore(retryRelease(send, (pause) => client.now() + pause < goneAt)))
+  client.fork(Effect.ignore(retryRelease(leave, (pause) => client.now() + pause < goneAt)))
 }
+
+/** Gives up a place; undefined if that has failed, and is repeated. */
+const leaving = (client: LockClient, leave: Effect.Effect<number, LockStoreError>): Effect.Effect<number | undefined> =>
+  Effect.catchCause(leave, () => Effect.sync(() => void repeatLeaving(client, leave)))
 
 /** Gives up the place of an owner, or the lock if it has already been handed over to that owner. */
 export const giveBackPlace = (ownerRef: HeldRef): Effect.Effect<void> =>
-  giveBack(ownerRef, Effect.void, () => removePlace(ownerRef))
+  inBackground(ownerRef, leaving(ownerRef.client, releasing(ownerRef)))
 
 /**
  * Gives up the place of this client among those that wait for permits. If the outcome of its last request is unknown, that may take a place
@@ -69,19 +76,13 @@ export const giveBackPlace = (ownerRef: HeldRef): Effect.Effect<void> =>
  */
 export const leavePlace = (client: LockClient, key: string, isUnsure: boolean): Effect.Effect<void> =>
   Effect.suspend(() => {
-    if (!client.store.handsOver) return Effect.void
-    const goneAt = client.now() + placeLifeMillis
-    const send = Effect.suspend(() => client.store.run(semaphore.leave(key, client.clientId, client.store)))
-    const retry = Effect.ignore(retryRelease(send, (pause) => client.now() + pause < goneAt))
-    const leave = Effect.matchEffect(send, {
-      onSuccess: (reply) => Effect.succeed<number | undefined>(reply),
-      onFailure: () =>
-        Effect.as(
-          Effect.sync(() => client.fork(retry)),
-          undefined
-        )
-    })
-    return isUnsure ? rollbackUntilSettled(client, leave) : inBackground({ client }, leave)
+    const { clientId, store } = client
+    if (!store.handsOver) return Effect.void
+    const left = leaving(
+      client,
+      Effect.suspend(() => store.run(semaphore.leave(key, clientId, store)))
+    )
+    return isUnsure ? rollbackUntilSettled(client, left) : inBackground({ client }, left)
   })
 
 /** How a rollback of an unknown outcome goes about. */
@@ -111,7 +112,7 @@ export const rollbackUnknown = (
       takesPlaces(ownerRef)
         ? Effect.tap(released, (reply) =>
             Effect.sync(() => {
-              if (reply === undefined && !isForbidden) removePlace(ownerRef)
+              if (reply === undefined && !isForbidden) repeatLeaving(client, releasing(ownerRef))
             })
           )
         : released,

@@ -209,10 +209,6 @@ export const nonReentrant: LockProtocol = {
   reentrant: false
 }
 
-/**
- * Redisson's fair lock: first come, first served, across all clients.
- */
-
 /** Redisson's fairLockWaitTimeout: each waiter adds it to the scores of those behind it, and subtracts it when served. */
 export const waiterTimeoutMillis = 300_000
 
@@ -223,6 +219,9 @@ export const placeTermsOf = ({ clientId, options, store }: LockClient, timeoutMi
   publish: store.publish
 })
 
+/**
+ * Redisson's fair lock: first come, first served, across all clients.
+ */
 export const fair: LockProtocol = {
   ...reentrant,
   name: "fair",
@@ -334,13 +333,10 @@ export const write: LockProtocol = {
   forceRelease: readWriteLock.forceReleaseWrite
 }
 
-/**
- * Redisson's permit-expirable semaphore: its holds are permits with ids. The owner is the ids, joined by commas.
- */
-
-/** Name used in messages. */
+/** The name of a semaphore of permits with ids in messages. */
 export const permitSemaphoreTitle = "PermitSemaphore"
 
+/** The ids of which its owner consists. */
 export const idsOf = (owner: string): ReadonlyArray<string> => owner.split(",")
 
 export interface PermitProtocol extends LockProtocol {
@@ -352,6 +348,9 @@ const never = (): never => {
   throw new Error("permits are neither acquired like locks, nor re-entered, nor force-released")
 }
 
+/**
+ * Redisson's permit-expirable semaphore: its holds are permits with ids. The owner is the ids, joined by commas.
+ */
 export const permit = (initial: number | undefined): PermitProtocol => ({
   initial,
   name: "permit_semaphore",

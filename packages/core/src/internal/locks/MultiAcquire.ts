@@ -289,14 +289,12 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   }
 }
 
-/**
- * For how long a `MultiLock` keeps some members while it waits for the next one.
- */
 const [shortestMillis, longestMillis] = [1000, 8000]
 
 /**
- * Twice as long each time that it was not enough, as a turn may just take long. After the longest time it begins again, and goes further then:
- * of two that wait for each other, one soon has less patience than the other.
+ * For how long a `MultiLock` keeps some members while it waits for the next one: twice as long each time that it was not enough, as a turn
+ * may just take long. After the longest time it begins again, and goes further then: of two that wait for each other, one soon has less
+ * patience than the other.
  */
 export class Patience {
   #millis = shortestMillis
@@ -316,10 +314,6 @@ export class Patience {
     }
   }
 }
-
-/**
- * What the failures of members mean to a `MultiLock`: which of them may pass while it waits.
- */
 
 /** A member was denied, or its store failed for a reason that may pass. */
 export interface Denied {
@@ -354,10 +348,6 @@ const isNotForGood = (error: unknown): boolean =>
   error instanceof LockTimeout ||
   (error instanceof LockStoreError && isRetryable(error)) ||
   (error instanceof QuorumNotReached && error.isTransient)
-
-/**
- * In which order the members of a `MultiLock` are requested, and which of them by one command.
- */
 
 /** The most members that one command acquires: while it runs, the server does nothing else. */
 const membersPerCommand = 1000

@@ -163,7 +163,7 @@ export const ask = (
       const lease = Lease.granted(request, { owner: ownerRef.owner, token: 0, sentAt, leaseMillis }, now)
       return lease !== undefined
         ? Effect.succeed({
-            granted: possess(request, lease, new PermitHold(lease, request), startedAt),
+            granted: possess(request, lease.begin(new PermitHold(lease, request)), startedAt),
             available,
             remaining,
             exists: true,
@@ -185,10 +185,6 @@ export const ask = (
 }
 
 printsAs(PermitHold.prototype, ({ name, owner }) => ({ _id: "effect-redis-lock/Permit", name, ids: ownerText(owner) }))
-
-/**
- * Acquires permits for the functions of `PermitSemaphore`.
- */
 
 /** The most permits that one command can acquire. */
 export const mostAtOnce = 10_000
@@ -243,10 +239,6 @@ const checkMost = (permits: number): InvalidLockOptions | undefined =>
   permits > mostAtOnce
     ? new InvalidLockOptions({ option: "permits", problem: `it is more than ${mostAtOnce} at once` })
     : undefined
-
-/**
- * The commands of a `PermitSemaphore` that concern its total, and permits by their ids.
- */
 
 type SemaphoreOrName = PublicPermitSemaphore<unknown> | string
 

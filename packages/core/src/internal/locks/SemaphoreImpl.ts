@@ -42,10 +42,6 @@ export const semaphoreOf = <R>(semaphore: PublicSemaphore<R> | string): Semaphor
     ? (semaphore as SemaphoreImpl<R>)
     : new SemaphoreImpl<R>(semaphore as string, undefined, undefined)
 
-/**
- * Acquires permits for the functions of `Semaphore`.
- */
-
 export const anonymousPermits: Family<Held> = {
   acquireSpan: "Semaphore.acquire",
   holdSpan: "Semaphore.hold",
@@ -122,10 +118,6 @@ const nothing = (name: string): Prepared<Held> => {
     tryAcquire: () => Effect.succeedSome(held)
   }
 }
-
-/**
- * The commands of a `Semaphore` that concern its number of permits, and permits that somebody else holds.
- */
 
 type SemaphoreOrName = PublicSemaphore<unknown> | string
 

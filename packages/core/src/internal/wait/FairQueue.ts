@@ -16,7 +16,7 @@ import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
 import type { Grant } from "./stage.ts"
-import { keptBy, type Subscription } from "./Subscriptions.ts"
+import { handOverIn, type Subscription } from "./Subscriptions.ts"
 
 /** Waiters whose channels come back within this time share one report. */
 const lookMillis = 20
@@ -379,8 +379,8 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
 
   /** Its turn has come: the lock is its own already if the message knows its secret. */
   told(message: string): void {
-    const grant = keptBy("exclusive", "", message)?.grant
-    if (grant?.owner === `:${this.secret}`) this.grant = { ...grant, owner: this.owner }
+    const { granted, secret } = handOverIn(message)
+    if (granted !== undefined && secret === this.secret) this.grant = { ...granted, owner: this.owner }
     this.signal()
   }
 }

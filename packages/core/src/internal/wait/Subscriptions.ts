@@ -152,7 +152,6 @@ export class Subscriptions {
  * The place of this client in Redis among the clients that a release hands the lock over to. All its waiting fibers, on each side of
  * a read-write lock, share one place, under the owner id of their requests, until that owner is granted the lock or gives up the place.
  */
-
 export interface Place {
   readonly ownerRef: HeldRef
   /** Whether this owner has sent a request; not yet if a release of this client has just left the lock to its next waiter. */
@@ -163,23 +162,25 @@ export interface Place {
 export const ownChannel = (channel: string, clientId: string): string => `${channel}:${clientId}`
 
 /**
- * What a message on a client's own channel tells: that the lock was handed over to it in this mode, as `lua/include/hand_over/tell_owner.lua`
- * writes it, or that permits are free. Undefined if it is for the other side of a read-write lock.
+ * A message that hands a lock over, as `lua/include/hand_over/tell_owner.lua` writes it: the side of a read-write lock, the secret by which
+ * it proves itself, and what it grants, unless it only tells that it is the owner's turn.
+ */
+export const handOverIn = (message: string) => {
+  const [side, secret, token, serverMicros, leaseMillis] = message.split(" ")
+  if (leaseMillis === undefined) return { side, secret, granted: undefined }
+  const granted = { token: Number(token), serverMicros: Number(serverMicros), leaseMillis: Number(leaseMillis) }
+  return { side, secret, granted }
+}
+
+/**
+ * What a message on a client's own channel tells: that the lock was handed over to it in this mode, or that permits are free. Undefined if
+ * it is for the other side of a read-write lock.
  */
 export const keptBy = (mode: Mode, clientId: string, message: string): Extract<Event, { _tag: "Kept" }> | undefined => {
   if (mode === "permit") return { _tag: "Kept", grant: undefined }
-  const [side, owner, token, serverMicros, leaseMillis] = message.split(" ")
+  const { granted, secret, side } = handOverIn(message)
   if (side !== (mode === "write" ? "1" : "0")) return undefined
-  const grant =
-    leaseMillis === undefined
-      ? undefined
-      : {
-          owner: `${clientId}:${owner}`,
-          token: Number(token),
-          serverMicros: Number(serverMicros),
-          leaseMillis: Number(leaseMillis)
-        }
-  return { _tag: "Kept", grant }
+  return { _tag: "Kept", grant: granted && { ...granted, owner: `${clientId}:${secret}` } }
 }
 
 /** The channel on which all clients that take places hear that it is the turn of those that take none. */
