@@ -11,14 +11,16 @@ import { redisUrl } from "../../kit/server/redisUrl.ts"
 import { elsewhere, holdElsewhere, repeatYield, sweepHandOver } from "./elsewhere.ts"
 import { sweep } from "./sweep.ts"
 import { bare } from "../../kit/server/bareRedis.ts"
-import { eventually } from "../../kit/eventually.ts"
+import { eventually, until } from "../../kit/eventually.ts"
 
 const total = 5
 
-/** Nobody of this client waits, holds or is watched. */
+/** Nobody of this client asks, waits, holds or is watched. */
 const assertIdle = (index: number) =>
-  Effect.map(RedisLock.RedisLock, (service) => {
-    const client = service as unknown as LockClient
+  Effect.gen(function* () {
+    const client = (yield* RedisLock.RedisLock) as unknown as LockClient
+    // closing would wait for a request that is counted and was never sent
+    yield* until("nothing is under way", () => client.underWay === 0)
     assert.strictEqual(client.lines.size, 0, `a waiter is left after ${index}`)
     assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
   })

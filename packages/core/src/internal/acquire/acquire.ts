@@ -17,27 +17,30 @@ import { reenter, reenterOwn } from "./reenter.ts"
 import { waitInFairQueue } from "./waitInFairQueue.ts"
 import { waitInLine } from "./waitInLine.ts"
 
-/** Waits for the lock as long as allowed. */
+/** Waits for the lock as long as allowed. Run it at once: the request counts as under way from here on. */
 export const acquire = (
   request: AcquireRequest,
   restore: Restore,
   startedAt = request.client.now()
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, keys, kind } = request
-  const own = reenterOwn(request, restore, startedAt + request.waitMillis)
+  const isHeldHere = client.leases.has(keys.lock)
+  const own = isHeldHere ? reenterOwn(request, restore, startedAt + request.waitMillis) : undefined
   if (own !== undefined) {
     return Effect.flatMap(own, (hold) =>
       hold === undefined ? acquire(request, restore, startedAt) : Effect.succeed(hold)
     )
   }
-  const waits = request.waitMillis > 0
-  if (kind.queued && waits) return waitInFairQueue(request, restore, startedAt)
-  return Effect.suspend(() => {
-    if (!waits) return ask(request, restore, startedAt)
-    // While other fibers of this process wait or hold, a request would jump the queue, or certainly be refused.
-    if (isHeldUp(request)) return waitInLine(request, restore, startedAt, undefined)
-    return ask(request, restore, startedAt, client.lines.begin(keys.lock, kind.mode))
-  })
+  if (request.waitMillis <= 0) return ask(request, restore, startedAt)
+  if (kind.queued) return waitInFairQueue(request, restore, startedAt)
+  // While other fibers of this process hold or wait, a request would certainly be refused, or jump the queue. While its readers hold the
+  // lock, a writer still sends a request, which takes a place among other processes.
+  const excluded = kind.mode === "write" ? "read" : kind.mode
+  const step =
+    isHeldHere && client.leases.exclude(keys.lock, excluded) ? "join" : client.lines.begin(keys.lock, kind.mode)
+  return step === "join"
+    ? waitInLine(request, restore, startedAt, undefined)
+    : ask(request, restore, startedAt, step === "ask")
 }
 
 /** Sends the first request, and waits if it is denied. */
@@ -89,30 +92,22 @@ class FirstAsk extends Ask implements Outcomes<Hold, Hold, LockTimeout | LockRee
   }
 }
 
-/** Sends one request, even if others wait. */
+/** Sends one request, even if others wait. Run it at once, as {@link acquire}. */
 export const tryAcquire = (
   request: AcquireRequest,
   restore: Restore
-): Effect.Effect<Option.Option<Hold>, LockReentered | LockStoreError> =>
-  // the request counts as under way from here on, so nothing may come between
-  Effect.suspend(() => {
-    const reentered = reenter(request, restore)
-    if (reentered !== undefined) {
-      return Effect.flatMap(reentered, (hold) =>
-        hold === undefined ? tryAcquire(request, restore) : Effect.succeedSome(hold)
-      )
-    }
-    const { client } = request
-    const ask = new Ask(request, { waits: false, startedAt: client.now() })
-    return acquireOnce<Option.Option<Hold>, Option.Option<Hold>, LockStoreError>(request, ask, {
-      restore,
-      onGranted: Effect.succeedSome,
-      onDenied: () => Effect.succeedNone
-    })
+): Effect.Effect<Option.Option<Hold>, LockReentered | LockStoreError> => {
+  const reentered = reenter(request, restore)
+  if (reentered !== undefined) {
+    return Effect.flatMap(reentered, (hold) =>
+      hold === undefined ? tryAcquire(request, restore) : Effect.succeedSome(hold)
+    )
+  }
+  const { client } = request
+  const ask = new Ask(request, { waits: false, startedAt: client.now() })
+  return acquireOnce<Option.Option<Hold>, Option.Option<Hold>, LockStoreError>(request, ask, {
+    restore,
+    onGranted: Effect.succeedSome,
+    onDenied: () => Effect.succeedNone
   })
-
-const isHeldUp = ({ client, keys, kind }: AcquireRequest): boolean => {
-  if (client.lines.isBusy(keys.lock, kind.mode)) return true
-  // while readers of this process hold the lock, a writer still sends a request, which takes a place among other processes
-  return client.leases.exclude(keys.lock, kind.mode === "write" ? "read" : kind.mode)
 }

@@ -28,9 +28,9 @@ export interface Prepared<out H extends Held, out E = never> {
   readonly name: string
   /** The name of its kind in spans. */
   readonly label: string
-  /** Waits as long as allowed. Must run uninterruptibly. */
+  /** Waits as long as allowed. Must run uninterruptibly, and at once. */
   readonly acquire: (restore: Restore) => Effect.Effect<H, AcquireError | E>
-  /** Tries once. Must run uninterruptibly. */
+  /** Tries once. Must run uninterruptibly, and at once. */
   readonly tryAcquire: (restore: Restore) => Effect.Effect<Option.Option<H>, LockStoreError | E>
 }
 
@@ -59,17 +59,15 @@ export const scoped = <H extends Held, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<H, AcquireError | E, Scope.Scope> =>
-  inScope((scope) => asking(family, prepare, scope, waiting<H, E>, (held, asked) => keep(family, held, asked, scope)))
+  asking(family, prepare, true, waiting<H, E>, (held, asked) => keep(family, held, asked))
 
 /** {@link scoped}, trying once. */
 export const tryScoped = <H extends Held, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<Option.Option<H>, LockStoreError | Invalid | E, Scope.Scope> =>
-  inScope((scope) =>
-    asking(family, prepare, scope, once<H, E>, (held, asked) =>
-      Option.isNone(held) ? Effect.succeedNone : Effect.asSome(keep(family, held.value, asked, scope))
-    )
+  asking(family, prepare, true, once<H, E>, (held, asked) =>
+    Option.isNone(held) ? Effect.succeedNone : Effect.asSome(keep(family, held.value, asked))
   )
 
 /** Runs an effect while holding what the request acquires. */
@@ -78,7 +76,7 @@ export const section = <H extends Held, E, A, E2, R>(
   prepare: Prepare<H, E>,
   body: Effect.Effect<A, E2, R>
 ): Effect.Effect<A, AcquireError | LockLost | E | E2, R> =>
-  asking(family, prepare, undefined, waiting<H, E>, (held, asked) => guarded(family, held, asked, body))
+  asking(family, prepare, false, waiting<H, E>, (held, asked) => guarded(family, held, asked, body))
 
 /** {@link section}, trying once. */
 export const trySection = <H extends Held, E, A, E2, R>(
@@ -89,7 +87,7 @@ export const trySection = <H extends Held, E, A, E2, R>(
   asking(
     family,
     prepare,
-    undefined,
+    false,
     once<H, E>,
     (held, asked): Effect.Effect<Option.Option<A>, LockStoreError | LockLost | E2, R> =>
       Option.isNone(held) ? Effect.succeedNone : Effect.asSome(guarded(family, held.value, asked, body))
@@ -99,17 +97,17 @@ export const trySection = <H extends Held, E, A, E2, R>(
 export const acquired = <H extends Held, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
-): Effect.Effect<void, AcquireError | E> => asking(family, prepare, undefined, waiting<H, E>, () => Effect.void)
+): Effect.Effect<void, AcquireError | E> => asking(family, prepare, false, waiting<H, E>, () => Effect.void)
 
 /** {@link acquired}, trying once: whether it was acquired. */
 export const tryAcquired = <H extends Held, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<boolean, LockStoreError | Invalid | E> =>
-  asking(family, prepare, undefined, once<H, E>, (held) => Effect.succeed(Option.isSome(held)))
+  asking(family, prepare, false, once<H, E>, (held) => Effect.succeed(Option.isSome(held)))
 
-const inScope = <A, E>(f: (scope: Scope.Scope) => Effect.Effect<A, E>): Effect.Effect<A, E, Scope.Scope> =>
-  Effect.withFiber((fiber) => f(Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)))
+const scopeOf = (fiber: Running): Scope.Scope =>
+  Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
 
 const waiting = <H extends Held, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.acquire(restore)
 
@@ -128,24 +126,26 @@ class Asked {
   }
 }
 
-/** Prepares a request, sends it, and continues with `f`. */
+/** Prepares a request, for the scope of its fiber or for no scope, sends it, and continues with `f`. */
 const asking = <H extends Held, E, Answer, E2, A, E3, R>(
   { acquireSpan }: Family<H>,
   prepare: Prepare<H, E>,
-  scope: Scope.Scope | undefined,
+  isScoped: boolean,
   ask: (prepared: Prepared<H, E>, restore: Restore) => Effect.Effect<Answer, E2>,
   f: (answer: Answer, asked: Asked) => Effect.Effect<A, E3, R>
 ): Effect.Effect<A, E2 | E3 | Invalid, R> =>
   Effect.withFiber<A, E2 | E3 | Invalid, R>((fiber) => {
-    const prepared = prepare(fiber, scope)
+    const prepared = prepare(fiber, isScoped ? scopeOf(fiber) : undefined)
     if (isInvalid(prepared)) return Effect.fail(prepared)
-    return Effect.uninterruptibleMask((restore) =>
-      matchOutcome(
-        isTracing(fiber) ? traceAcquire(acquireSpan, prepared, ask(prepared, restore)) : ask(prepared, restore),
+    return Effect.uninterruptibleMask((restore) => {
+      // suspended: an interruption that has just come takes effect before the result of this function is run
+      const asked = Effect.suspend(() => ask(prepared, restore))
+      return matchOutcome(
+        isTracing(fiber) ? traceAcquire(acquireSpan, prepared, asked) : asked,
         (answer): Effect.Effect<A, E2 | E3, R> => f(answer, new Asked(prepared, fiber, restore)),
         failed<E2>
       )
-    )
+    })
   })
 
 /** A server that cannot do what an option wants makes that option invalid. */
@@ -157,21 +157,13 @@ const failed = <E>(cause: Cause.Cause<E>): Effect.Effect<never, E | InvalidLockO
 }
 
 /** Keeps what was acquired until the scope closes. */
-const keep = <H extends Held>(
-  family: Family<H>,
-  held: H,
-  { fiber, prepared }: Asked,
-  scope: Scope.Scope
-): Effect.Effect<H> =>
-  Effect.as(
-    Effect.andThen(
-      isTracing(fiber)
-        ? traceHoldUntilClosed(family.holdSpan, prepared, held, family.spanAttributes(held), scope)
-        : Effect.void,
-      Scope.addFinalizerExit(scope, releaseOrWarn(family, held))
-    ),
-    held
-  )
+const keep = <H extends Held>(family: Family<H>, held: H, { fiber, prepared }: Asked): Effect.Effect<H> => {
+  const scope = scopeOf(fiber)
+  const kept = Effect.as(Scope.addFinalizerExit(scope, releaseOrWarn(family, held)), held)
+  return isTracing(fiber)
+    ? Effect.andThen(traceHoldUntilClosed(family.holdSpan, prepared, held, family.spanAttributes(held), scope), kept)
+    : kept
+}
 
 /** A finalizer that refers to the holding alone, as many holdings may live for long. */
 const releaseOrWarn =

@@ -14,13 +14,12 @@ import { InvalidLockOptions } from "../../LockError.ts"
 import type { LockStore } from "../../LockStore.ts"
 import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
 import { HeldLeases } from "../hold/HeldLeases.ts"
-import { type Lease, type LeaseEntry, nextOwnerOf } from "../hold/Lease.ts"
+import type { Lease, LeaseEntry } from "../hold/Lease.ts"
 import { releaseMillis } from "../hold/release.ts"
 import { Tracking } from "../hold/Tracking.ts"
 import { Watchdog } from "../hold/Watchdog.ts"
 import { LabelsOfOthers } from "../kinds/inspect.ts"
 import { leastTime, type LockProtocol } from "../kinds/kinds.ts"
-import { driftMillis } from "../options/acquireOptions.ts"
 import type { ClientOptions } from "../options/ClientOptions.ts"
 import { inOwnTurn, makeReport, type Report } from "../report/ownTurn.ts"
 import { printsAs, shown } from "../report/shown.ts"
@@ -180,16 +179,12 @@ export class LockClient extends OpaqueClient implements Service {
     })
   }
 
-  nextOwner(): string {
-    return nextOwnerOf(this.clientId)
-  }
-
   /**
-   * The deadline of a lease requested at `sentAt`: counted from before the command was sent, and shortened by the possible
-   * difference in rate of the two machines' clocks (the drift of the Redlock specification).
+   * An owner is used once: `<client>:<number>`, where Redisson has the number of a thread. It is random, 48 bits, so that nobody who cannot
+   * read the lock's keys can guess it: by it a waiter tells the message that hands the lock over to it from one that anybody may have published.
    */
-  deadlineOf(sentAt: number, leaseMillis: number): number {
-    return sentAt + leaseMillis - driftMillis(leaseMillis)
+  nextOwner(): string {
+    return `${this.clientId}:${Number.parseInt(crypto.randomUUID().slice(24), 16)}`
   }
 
   /** Whether it holds anything, or waits. */
@@ -201,15 +196,14 @@ export class LockClient extends OpaqueClient implements Service {
     this.presence.begin()
     this.leases.add(lease)
     this.watchdog.watch(lease)
-    if (lease.token > this.#highestToken) this.#noteToken(lease.token)
+    const { token } = lease
+    if (token > this.#highestToken) {
+      this.#highestToken = token
+      // only the server's clock has such a lead
+      if (this.#leastToken !== undefined && token > this.#leastToken + clearLeadMicros) this.#leastToken = undefined
+    }
     if (this.isClosing) this.#loseAtEnd(lease)
     else this.lines.wakeOwners(outermost)
-  }
-
-  #noteToken(token: number): void {
-    this.#highestToken = token
-    // only the server's clock has such a lead
-    if (this.#leastToken !== undefined && token > this.#leastToken + clearLeadMicros) this.#leastToken = undefined
   }
 
   /** The connection is back, perhaps to a server that does not know what the last one had granted. */

@@ -16,9 +16,14 @@ export class HeldLeases {
     return this.#latest.size === 0
   }
 
+  /** Whether there is any lease of this lock. */
+  has(key: string): boolean {
+    return this.#latest.has(key)
+  }
+
   /** The lease of this lock in this mode that the identity may re-enter. */
   find(key: string, mode: Mode, identity: Identity): Lease | undefined {
-    if (!this.#latest.has(key)) return undefined
+    if (!this.has(key)) return undefined
     const now = this.#now()
     return this.of(key).find(
       (lease) => lease.kind.mode === mode && ownHold(identity, lease) !== undefined && lease.isHeld(now)
@@ -27,7 +32,7 @@ export class HeldLeases {
 
   /** Whether a lease of this process keeps the lock from being acquired in a mode. */
   exclude(key: string, mode: Mode): boolean {
-    if (!this.#latest.has(key)) return false
+    if (!this.has(key)) return false
     const now = this.#now()
     return this.of(key).some((lease) => excludes(lease.kind.mode, mode) && lease.isHeld(now))
   }

@@ -13,6 +13,7 @@ import type * as Scope from "effect/Scope"
 import { LockLost, type LossReason } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { LockProtocol, OwnerRef } from "../kinds/kinds.ts"
+import { deadlineOf } from "../options/acquireOptions.ts"
 import { ownerText } from "../report/shown.ts"
 import type { Loss } from "../report/telemetry.ts"
 import { longestEffectMillis } from "../store/commands.ts"
@@ -135,7 +136,7 @@ export class Lease implements Due, ReleasedLease {
    * The lease of a grant that was requested at `sentAt` and whose reply is read now; undefined if that lease is over already.
    */
   static granted(subject: LeaseSubject, reply: GrantReply, now: number): Lease | undefined {
-    const deadline = subject.client.deadlineOf(reply.sentAt, reply.leaseMillis)
+    const deadline = deadlineOf(reply.sentAt, reply.leaseMillis)
     return now < deadline ? new Lease(subject, reply, now, deadline) : undefined
   }
 
@@ -318,7 +319,7 @@ export class Lease implements Due, ReleasedLease {
     const lost = this.unconfirmed === undefined ? this.checkLost(now) : this.lost
     if (lost !== undefined) return lost
     this.unconfirmed = undefined
-    const deadline = this.client.deadlineOf(sentAt, leaseMillis)
+    const deadline = deadlineOf(sentAt, leaseMillis)
     if (this.kind.mode !== "read") {
       this.deadline = Math.max(this.deadline, deadline)
       return this.checkLost(now)
@@ -432,13 +433,6 @@ export class Owner {
 export const CurrentOwner = Context.Reference<Owner>("effect-redis-lock/CurrentOwner", {
   defaultValue: () => new Owner(undefined, undefined)
 })
-
-/**
- * An owner is used once: `<client>:<number>`, where Redisson has the number of a thread. It is random, 48 bits, so that nobody who cannot read
- * the lock's keys can guess it: by it a waiter tells the message that hands the lock over to it from one that anybody may have published.
- */
-export const nextOwnerOf = (clientId: string): string =>
-  `${clientId}:${Number.parseInt(crypto.randomUUID().slice(24), 16)}`
 
 /**
  * Everything by which an acquisition may recognise a holding as its own.

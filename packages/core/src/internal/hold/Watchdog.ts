@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { Fiber } from "effect/Fiber"
 import type { LockClient } from "../client/LockClient.ts"
+import { deadlineOf } from "../options/acquireOptions.ts"
 import { start } from "../store/startable.ts"
 import { type Alarm, DueQueue } from "../time/clock.ts"
 import type { Lease } from "./Lease.ts"
@@ -23,11 +24,15 @@ const gather = 0.1
 export class Watchdog implements Alarm {
   readonly #client: LockClient
   readonly #queue = new DueQueue<Lease>()
+  /** How long before its deadline a lease is renewed, in milliseconds: a third of it after it began to run. */
+  readonly #leadMillis: number
   due = 0
   heapIndex = -1
 
   constructor(client: LockClient) {
     this.#client = client
+    const { renewIntervalMillis, watchdogLeaseMillis } = client.options
+    this.#leadMillis = deadlineOf(0, watchdogLeaseMillis) - renewIntervalMillis
   }
 
   get size(): number {
@@ -47,7 +52,10 @@ export class Watchdog implements Alarm {
   }
 
   #schedule(lease: Lease): void {
-    this.#put(lease, lease.renewedHolds > 0 ? Math.min(lease.endsAt, this.#renewAt(lease)) : lease.deadline)
+    this.#put(
+      lease,
+      lease.renewedHolds > 0 ? Math.min(lease.endsAt, lease.renewedUntil - this.#leadMillis) : lease.deadline
+    )
   }
 
   /**
@@ -99,12 +107,6 @@ export class Watchdog implements Alarm {
     lease.due = due
     this.#queue.put(lease)
     if (this.heapIndex === -1 || due < this.due) this.#client.alarms.set(this, due)
-  }
-
-  /** A third of the lease after the lease began to run. */
-  #renewAt(lease: Lease): number {
-    const { renewIntervalMillis, watchdogLeaseMillis } = this.#client.options
-    return lease.renewedUntil - (this.#client.deadlineOf(0, watchdogLeaseMillis) - renewIntervalMillis)
   }
 
   #serve(now: number): void {

@@ -193,7 +193,8 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   }
 
   #wait(index: number, waitMillis: number, restore: Restore): Effect.Effect<InternalHolding<T>, AcquireError | E> {
-    return Effect.catchCause(this.#waiting(index, Math.max(0, waitMillis)).acquire(restore), (cause) => {
+    const asked = Effect.suspend(() => this.#waiting(index, Math.max(0, waitMillis)).acquire(restore))
+    return Effect.catchCause(asked, (cause) => {
       const timeout = cause.reasons.find(isTimeout)
       if (timeout === undefined) return Effect.failCause(cause)
       const { holder } = timeout.error
@@ -223,7 +224,13 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
           : Effect.andThen(
               noteSpreadSlots(this.name, this.#members),
               // each request records its grant even if others fail or the whole is interrupted
-              restore(Effect.forEach(asked, Effect.uninterruptibleMask, { concurrency: "unbounded", discard: true }))
+              restore(
+                Effect.forEach(
+                  asked,
+                  (ask) => Effect.uninterruptibleMask((restore) => Effect.suspend(() => ask(restore))),
+                  { concurrency: "unbounded", discard: true }
+                )
+              )
             ),
         (): Effect.Effect<Attempt<T>, LockStoreError> =>
           attempt.denied === undefined

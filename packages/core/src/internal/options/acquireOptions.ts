@@ -100,6 +100,10 @@ const driftFactor = 0.01
 /** The part of a lease that clock drift may consume: by so much its holder counts it as ended before Redis does. */
 export const driftMillis = (leaseMillis: number): number => leaseMillis * driftFactor + 2
 
+/** The deadline of a lease that was requested at `sentAt`: counted from before the command was sent, less the drift. */
+export const deadlineOf = (sentAt: number, leaseMillis: number): number =>
+  sentAt + leaseMillis - driftMillis(leaseMillis)
+
 /** A lease that the drift consumes entirely could never be granted. */
 export const checkLease = (option: string, leaseMillis: number): InvalidLockOptions | undefined =>
   leaseMillis > driftMillis(leaseMillis)

@@ -13,7 +13,7 @@ import type { Report } from "../report/ownTurn.ts"
 /** The monotonic time of a clock in milliseconds; for the default clock without its detour through big integers. */
 export const monotonicMillis = (clock: Clock.Clock): (() => number) =>
   clock === Context.get(Context.empty(), Clock.Clock)
-    ? () => performance.now()
+    ? performance.now.bind(performance)
     : () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
 /** Pauses that double, up to the longest. */

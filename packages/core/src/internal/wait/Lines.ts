@@ -47,17 +47,16 @@ export class Lines {
     return this.#lines[waited].get(key)
   }
 
-  /** Whether fibers of this process wait for a lock, or for the answer to a request that only one of them can be granted. */
-  isBusy(key: string, mode: Mode): boolean {
-    return this.#lines[mode].has(key) || (mode !== "read" && this.#asked.exclusive.has(key))
-  }
-
-  /** A fiber that has not waited is about to ask. Those that come after it share the result, but for readers: false for their other requests. */
-  begin(key: string, mode: Mode): boolean {
+  /**
+   * What a fiber is to do that has not waited. It joins the others where fibers of this process wait, for the lock or for the answer to a
+   * request that only one of them can be granted. Else it asks, for all that come after it; or beside a reader that does.
+   */
+  begin(key: string, mode: Mode): "join" | "ask" | "ask beside" {
+    if (this.#lines[mode].has(key)) return "join"
     const asked = mode === "read" ? this.#asked.read : this.#asked.exclusive
-    if (asked.has(key)) return false
+    if (asked.has(key)) return mode === "read" ? "ask beside" : "join"
     asked.set(key, true)
-    return true
+    return "ask"
   }
 
   /** That request was granted, or was answered in another way. */
@@ -74,14 +73,6 @@ export class Lines {
   sendHome(): void {
     for (const line of this.#all) line.on({ _tag: "Kept", grant: undefined })
     for (const queue of this.#fair.values()) queue.wakeMatching(() => true)
-  }
-
-  /** Wakes the waiters that may share the hold that was just acquired. */
-  wakeMatching(key: string, mode: Mode, matches: (identity: Identity) => boolean): void {
-    this.get(key, mode)?.wakeMatching(matches)
-    // a writer may read
-    if (mode === "write") this.get(key, "read")?.wakeMatching(matches)
-    this.#fair.get(key)?.wakeMatching(matches)
   }
 
   /** This client's queue for a fair lock; opens it if necessary. */
@@ -139,7 +130,13 @@ export class Lines {
   /** Wakes waiters that can now re-enter: other fibers than the hold's own can do so only through an explicit owner or a scope. */
   wakeOwners({ by, lease }: LeaseEntry): void {
     if (by.owner.explicit === undefined && by.scope === undefined) return
-    this.wakeMatching(lease.keys.lock, lease.kind.mode, (identity) => ownHold(identity, lease) !== undefined)
+    const key = lease.keys.lock
+    const { mode } = lease.kind
+    const mayReenter = (identity: Identity) => ownHold(identity, lease) !== undefined
+    this.get(key, mode)?.wakeMatching(mayReenter)
+    // a writer may read
+    if (mode === "write") this.get(key, "read")?.wakeMatching(mayReenter)
+    this.#fair.get(key)?.wakeMatching(mayReenter)
   }
 
   /**
