@@ -212,6 +212,26 @@ describe("the members of a quorum", () => {
     })
   )
 
+  it.effect("A RedLock with a composed member is refused, also once it is bound to a service", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const services = yield* Effect.forEach(stores, (store) => clientOf(store))
+      const [first, ...others] = services.map((service) => Lock.provide(Lock.make("a"), service))
+      const composed: ReadonlyArray<Lock.Lock<never, any, any>> = [MultiLock.make([first!]), RedLock.make([first!])]
+      for (const member of composed) {
+        const lock = RedLock.make([...others, member])
+        for (const refused of [lock, Lock.provide(lock, services[0]!)]) {
+          const error = yield* Effect.flip(Lock.withLock(Effect.void, refused))
+          assert.include((error as Error).message, "must be single locks")
+        }
+      }
+      assert.deepStrictEqual(
+        stores.flatMap(({ operations }) => operations),
+        []
+      )
+    })
+  )
+
   it.effect("The members of a quorum are refused if one of them is given twice", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(2)

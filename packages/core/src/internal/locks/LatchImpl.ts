@@ -12,16 +12,20 @@ export type PublicCountDownLatch<R> = Pick<LatchImpl<R>, typeof TypeId | "name">
 export class LatchImpl<R> extends Synchronizer {
   declare readonly [TypeId]: { readonly _R: (_: never) => R }
   readonly title = latchTitle
-
-  override checkSlot({ lock }: LockKeys, slot: (key: string) => number): InvalidLockName | undefined {
-    return slot(lock) === slot(latchChannel(lock))
-      ? undefined
-      : new InvalidLockName({
-          lock: this.name,
-          problem: "on a Redis Cluster, Redisson keeps the channel of a latch with braces in its name in another slot"
-        })
-  }
+  override readonly checkSlot = checkChannelSlot
 }
+
+const checkChannelSlot = (
+  name: string,
+  { lock }: LockKeys,
+  slot: (key: string) => number
+): InvalidLockName | undefined =>
+  slot(lock) === slot(latchChannel(lock))
+    ? undefined
+    : new InvalidLockName({
+        lock: name,
+        problem: "on a Redis Cluster, Redisson keeps the channel of a latch with braces in its name in another slot"
+      })
 
 Object.defineProperty(LatchImpl.prototype, TypeId, { value: { _R: identity } })
 

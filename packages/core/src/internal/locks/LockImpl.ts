@@ -33,10 +33,10 @@ import { labelled, type SpanAttributes } from "../report/spans.ts"
 import { kindOn } from "../report/telemetry.ts"
 import { checkAcknowledges } from "../store/acknowledgements.ts"
 import { describeWrongType } from "../store/failures.ts"
-import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
+import { checkName, type LockKeys } from "../store/keys.ts"
 import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
 import { checkOwners, forceRelease } from "./forceRelease.ts"
-import type { Resolved } from "./Synchronizer.ts"
+import { resolveAt, type Resolved } from "./Synchronizer.ts"
 
 export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E, bigint> {
   readonly client: LockClient
@@ -110,7 +110,6 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   readonly options: AcquireOptions | undefined
   readonly client: LockClient | undefined
   readonly invalid: Invalid | null
-  #keys: LockKeys | InvalidLockName | undefined = undefined
 
   constructor(
     name: string,
@@ -137,35 +136,19 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     return new LockImpl<Exclude<R, RedisLock>, E>(name, kind, options, boundClient(service), invalid)
   }
 
-  keys(client: LockClient): LockKeys | InvalidLockName {
-    const { keyPrefix } = client.options
-    const keys = keyPrefix === "" ? (this.#keys ??= this.#checked(this.name)) : this.#checked(keyPrefix + this.name)
-    return isInvalid(keys) ? keys : (checkSlot(this.name, keys, client.store.slot) ?? keys)
-  }
-
-  #checked(key: string): LockKeys | InvalidLockName {
-    return checkCollision(this.name, key) ?? new LockKeys(key)
-  }
-
-  clientOf(fiber: Fiber<unknown, unknown>): LockClient {
-    return this.client ?? clientIn(fiber.context)
-  }
-
   /** The client and the keys, or the problem with the name or the options. */
   resolve(fiber: Fiber<unknown, unknown>): Resolved | Invalid {
-    if (this.invalid !== null) return this.invalid
-    const client = this.clientOf(fiber)
-    const keys = this.keys(client)
-    return isInvalid(keys) ? keys : { client, keys }
+    return this.invalid ?? resolveAt(this.client ?? clientIn(fiber.context), this.name)
   }
 
   prepare(
     fiber: Fiber<unknown, unknown>,
     scope: Scope.Scope | undefined,
     options: AcquireOptions | undefined
-  ): PreparedLockAcquire<E> | Invalid {
-    if (this.invalid !== null) return this.invalid
-    const client = this.clientOf(fiber)
+  ): PreparedAcquire<E, bigint> | Invalid {
+    const at = this.resolve(fiber)
+    if (isInvalid(at)) return at
+    const { client, keys } = at
     const times = checkedTimes(client, options, this.options)
     if (isInvalid(times)) return times
     const kept = client.isQuorum
@@ -175,8 +158,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
         : refuseMinHold(times, "one side of a read-write lock")
     if (kept !== undefined) return kept
     if (client.isQuorum && this.kind.queued) return noQuorum(this.kind)
-    const keys = this.keys(client)
-    return isInvalid(keys) ? keys : new PreparedLockAcquire(this, client, keys, identityOf(fiber, scope), times)
+    return new PreparedLockAcquire(this, client, keys, identityOf(fiber, scope), times)
   }
 
   holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Hold | undefined, LockLost | Invalid> {

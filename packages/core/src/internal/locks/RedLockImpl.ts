@@ -3,108 +3,78 @@ import type { Fiber } from "effect/Fiber"
 import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
-import {
-  type AcquireError,
-  InvalidLockOptions,
-  type LockLost,
-  type LockStoreError,
-  QuorumNotReached
-} from "../../LockError.ts"
-import type { HolderState, LockState } from "../../LockState.ts"
+import { type AcquireError, InvalidLockOptions, type LockStoreError, QuorumNotReached } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { NamedMember } from "../client/QuorumClients.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
+import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import type { QuorumTimes } from "../options/ClientOptions.ts"
 import { combinedName, quorumClient } from "../quorum/quorumClient.ts"
-import { AnyLock, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
+import { type AnyLock, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
 import { LockImpl, noQuorum } from "./LockImpl.ts"
+import { resolveAt, type Resolved } from "./Synchronizer.ts"
 
 /**
- * A lock that is held on a majority of servers.
+ * A lock that is held on a majority of servers: a lock of a client whose store is that majority.
  */
-export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> {
-  readonly name: string
-  readonly #members: ReadonlyArray<LockImpl<R, E>>
-  readonly #options: AcquireOptions | undefined
+export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
+  /** Single locks, unless it is invalid. */
+  readonly #members: ReadonlyArray<AnyLock<R, E, bigint>>
   readonly #times: QuorumTimes | InvalidLockOptions
-  readonly #invalid: Invalid | undefined
-  /** The lock itself, once it no longer depends on the caller's context. */
-  #known: LockImpl<R, E> | Invalid | undefined = undefined
+  /** Its client and keys, once they no longer depend on the caller's context. */
+  #known: Resolved | Invalid | undefined = undefined
 
   constructor(
     members: ReadonlyArray<AnyLock<R, E, bigint>>,
     options: AcquireOptions | undefined,
     times: QuorumTimes | InvalidLockOptions
   ) {
-    super()
-    this.name = members.length === 0 ? "RedLock" : combinedName(members.map(({ name }) => name))
-    this.#options = options
+    const invalid = isInvalid(times) ? times : problemOf(members)
+    const [first] = members
+    const name = first === undefined ? "RedLock" : combinedName(members.map(({ name }) => name))
+    super(name, first instanceof LockImpl ? first.kind : reentrant, options, undefined, invalid)
+    this.#members = members
     this.#times = times
-    this.#members = members.filter((member) => member instanceof LockImpl)
-    this.#invalid = isInvalid(times) ? times : this.#check(members)
   }
 
-  #check(members: ReadonlyArray<unknown>): Invalid | undefined {
-    const problem = (problem: string) => new InvalidLockOptions({ option: "RedLock", problem })
-    if (members.length === 0) return problem("it has no members; give it the locks of three or five servers")
-    if (this.#members.length < members.length) return problem("its members must be single locks, not composed ones")
-    const [first] = this.#members
-    for (const { invalid, kind } of this.#members) {
-      if (invalid !== null) return invalid
-      if (kind.queued) return noQuorum(kind)
-      if (kind.mode !== first!.kind.mode)
-        return problem("its members must all be read locks, all write locks, or neither")
-      if (kind.hasTokens !== first!.kind.hasTokens) return problem("its members must all have tokens, or none of them")
-    }
-    return undefined
-  }
-
-  get isBound(): boolean {
+  override get isBound(): boolean {
     return this.#members.every((member) => member.isBound)
   }
 
-  provide(service: RedisLock["Service"]): RedLockImpl<Exclude<R, RedisLock>, E> {
-    return new RedLockImpl(provideUnbound(this.#members, service), this.#options, this.#times)
+  override provide(service: RedisLock["Service"]): RedLockImpl<Exclude<R, RedisLock>, E> {
+    return new RedLockImpl(provideUnbound(this.#members, service), this.options, this.#times)
   }
 
-  /** The quorum's lock: an ordinary lock of a client whose store is the quorum. */
-  #joint(fiber: Fiber<unknown, unknown>): LockImpl<R, E> | Invalid {
+  override resolve(fiber: Fiber<unknown, unknown>): Resolved | Invalid {
     if (this.#known !== undefined) return this.#known
-    const joint = this.#invalid ?? this.#join(fiber)
-    if (this.isBound) this.#known = joint
-    return joint
+    const at = this.invalid ?? this.#join(fiber)
+    if (this.isBound) this.#known = at
+    return at
   }
 
-  #join(fiber: Fiber<unknown, unknown>): LockImpl<R, E> | Invalid {
+  #join(fiber: Fiber<unknown, unknown>): Resolved | Invalid {
     const members: Array<NamedMember<LockClient>> = []
-    for (const member of this.#members) {
+    for (const member of this.#members as ReadonlyArray<LockImpl<R, E>>) {
       const { name } = member
-      const client = member.clientOf(fiber)
-      const keys = member.keys(client)
-      if (isInvalid(keys)) return keys
-      for (const other of members) {
-        if (other.client !== client || other.name !== name) continue
-        return new InvalidLockOptions({
-          option: "RedLock",
-          problem: `"${name}" of one server is among its members twice, and would have two votes`
-        })
+      const at = member.resolve(fiber)
+      if (isInvalid(at)) return at
+      const { client } = at
+      if (members.some((other) => other.client === client && other.name === name)) {
+        return problem(`"${name}" of one server is among its members twice, and would have two votes`)
       }
       members.push({ client, name })
     }
-    const client = quorumClient(members, this.#times as QuorumTimes, fiber)
-    return new LockImpl<R, E>(this.name, this.#members[0]!.kind, this.#options, client, null)
+    return resolveAt(quorumClient(members, this.#times as QuorumTimes, fiber), this.name)
   }
 
-  prepare(
+  override prepare(
     fiber: Fiber<unknown, unknown>,
     scope: Scope.Scope | undefined,
     options: AcquireOptions | undefined
   ): PreparedAcquire<E | QuorumNotReached, bigint> | Invalid {
-    const joint = this.#joint(fiber)
-    if (isInvalid(joint)) return joint
-    const asking = joint.prepare(fiber, scope, options)
+    const asking = super.prepare(fiber, scope, options)
     if (isInvalid(asking)) return asking
     return {
       name: this.name,
@@ -118,37 +88,26 @@ export class RedLockImpl<R, E> extends AnyLock<R, E | QuorumNotReached, bigint> 
         surfacing(asking.tryAcquire(restore))
     }
   }
+}
 
-  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<InternalHolding<bigint> | undefined, LockLost | Invalid> {
-    return this.#with(fiber, (joint) => joint.holding(fiber))
-  }
+const problem = (problem: string) => new InvalidLockOptions({ option: "RedLock", problem })
 
-  inspect(fiber: Fiber<unknown, unknown>): Effect.Effect<LockState, LockStoreError | Invalid> {
-    return this.#with(fiber, (joint) => joint.inspect(fiber))
+/** Why these members cannot be a quorum. */
+const problemOf = (members: ReadonlyArray<unknown>): Invalid | null => {
+  if (members.length === 0) return problem("it has no members; give it the locks of three or five servers")
+  let first: LockProtocol | undefined
+  for (const member of members) {
+    if (!(member instanceof LockImpl) || member instanceof RedLockImpl) {
+      return problem("its members must be single locks, not composed ones")
+    }
+    const { invalid, kind } = member
+    if (invalid !== null) return invalid
+    if (kind.queued) return noQuorum(kind)
+    first ??= kind
+    if (kind.mode !== first.mode) return problem("its members must all be read locks, all write locks, or neither")
+    if (kind.hasTokens !== first.hasTokens) return problem("its members must all have tokens, or none of them")
   }
-
-  holders(fiber: Fiber<unknown, unknown>): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError | Invalid> {
-    return this.#with(fiber, (joint) => joint.holders(fiber))
-  }
-
-  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | Invalid> {
-    return this.#with(fiber, (joint) => joint.holdCount(fiber))
-  }
-
-  forceRelease(
-    fiber: Fiber<unknown, unknown>,
-    owners: ReadonlyArray<string> | undefined
-  ): Effect.Effect<boolean, LockStoreError | Invalid> {
-    return this.#with(fiber, (joint) => joint.forceRelease(fiber, owners))
-  }
-
-  #with<A, E2>(
-    fiber: Fiber<unknown, unknown>,
-    f: (joint: LockImpl<R, E>) => Effect.Effect<A, E2>
-  ): Effect.Effect<A, E2 | Invalid> {
-    const joint = this.#joint(fiber)
-    return isInvalid(joint) ? Effect.fail(joint) : f(joint)
-  }
+  return null
 }
 
 /** Turns the store's report on its members into the lock's own failure. */

@@ -17,6 +17,8 @@ export abstract class Synchronizer extends Pipeable.Class {
   readonly name: string
   readonly client: LockClient | undefined
   readonly invalid: Invalid | undefined
+  /** The problem that keeps its keys from sharing a slot. */
+  readonly checkSlot: typeof checkSlot = checkSlot
 
   constructor(name: string, service: Service | undefined, invalid?: Invalid) {
     super()
@@ -26,11 +28,6 @@ export abstract class Synchronizer extends Pipeable.Class {
       invalid?._tag === "InvalidLockName"
         ? invalid
         : (checkName(name) ?? invalid ?? (service === undefined ? undefined : checkService(service)))
-  }
-
-  /** The problem that keeps its keys from sharing a slot. */
-  checkSlot(keys: LockKeys, slot: (key: string) => number): InvalidLockName | undefined {
-    return checkSlot(this.name, keys, slot)
   }
 
   /** The client that serves it, or the reason why none can. */
@@ -46,9 +43,7 @@ export abstract class Synchronizer extends Pipeable.Class {
 /** The client and the keys of a synchronizer, or the problem with it. */
 export const resolve = (self: Synchronizer, fiber: Fiber<unknown, unknown>): Resolved | Invalid => {
   const client = self.clientOf(fiber)
-  if (isInvalid(client)) return client
-  const keys = new LockKeys(client.options.keyPrefix + self.name)
-  return checkCollision(self.name, keys.lock) ?? self.checkSlot(keys, client.store.slot) ?? { client, keys }
+  return isInvalid(client) ? client : resolveAt(client, self.name, self.checkSlot)
 }
 
 /** Whether a value is a synchronizer of this kind made by this library; a name is not. */
@@ -71,4 +66,10 @@ printsAs(Synchronizer.prototype, ({ name, title }) => ({ _id: `effect-redis-lock
 export interface Resolved {
   readonly client: LockClient
   readonly keys: LockKeys
+}
+
+/** The keys of a name at a client, or why it can have none there. */
+export const resolveAt = (client: LockClient, name: string, isTogether = checkSlot): Resolved | InvalidLockName => {
+  const keys = new LockKeys(client.options.keyPrefix + name)
+  return checkCollision(name, keys.lock) ?? isTogether(name, keys, client.store.slot) ?? { client, keys }
 }
