@@ -12,6 +12,7 @@ import type { Restore } from "../hold/guard.ts"
 import { leavePlace } from "../hold/rollback.ts"
 import type { Mode, PermitReply } from "../kinds/kinds.ts"
 import { catchTransient, mayHaveRun, transientFailure } from "../store/failures.ts"
+import { semaphoreChannel } from "../store/keys.ts"
 import { type Asking, nothing } from "../store/operations/permitPlaces.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import { untilServed, type Wait } from "../wait/untilServed.ts"
@@ -22,7 +23,6 @@ export interface PermitRequest<A> {
   readonly kind: { readonly name: string }
   readonly name: string
   readonly key: string
-  readonly channel: string
   readonly permits: number
   /** Milliseconds; infinite to wait without limit. */
   readonly waitMillis: number
@@ -43,13 +43,13 @@ export const acquire = <A extends object>(
   request: PermitRequest<A>,
   restore: Restore
 ): Effect.Effect<A, LockTimeout | LockStoreError> => {
-  const { client, channel, key, permits, waitMillis } = request
+  const { client, key, permits, waitMillis } = request
   const startedAt = client.now()
   // later requests are served later
   if (waitMillis > 0 && client.lines.get(key, "permit")?.isAhead(permits) === true) {
     return wait(request, restore, startedAt, undefined, undefined)
   }
-  const messagesSeen = client.subscriptions.messagesSeen(channel, client.store.handsOver)
+  const messagesSeen = client.subscriptions.messagesSeen(semaphoreChannel(key), client.store.handsOver)
   const asking: Asking = { ...notWaiting(client), ifDenied: waitMillis > 0 ? { permits, waitedMillis: 0 } : nothing }
   return Effect.matchCauseEffect(request.ask(restore, startedAt, asking), {
     onSuccess: (answer): Effect.Effect<A, LockTimeout | LockStoreError> => {
@@ -82,7 +82,7 @@ const wait = <A extends object>(
     if (answer !== undefined) {
       line.mayHavePlace = true
       waited.answered(answer, startedAt, waiter.hasTurn)
-      line.listen(request.channel, messagesSeen, placesIn(client))
+      line.listen(semaphoreChannel(key), messagesSeen, placesIn(client))
       // the place may be that of a request sent meanwhile, which did not know of this waiter
       if (line.askedAt >= startedAt) line.changed()
     }
@@ -138,7 +138,8 @@ class PermitWait<A extends object> implements Wait<A, LockTimeout | LockStoreErr
   #ask(): Effect.Effect<A | undefined, LockStoreError> {
     const line = this.#line
     const waiter = this.#waiter
-    const { channel, client } = this.#request
+    const { client, key } = this.#request
+    const channel = semaphoreChannel(key)
     const takesPlaces = client.store.handsOver
     line.asked(waiter)
     const messagesSeen = client.subscriptions.messagesSeen(channel, takesPlaces)

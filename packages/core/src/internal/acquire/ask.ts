@@ -7,9 +7,18 @@ import type { LockClient } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import { Hold, ownHold } from "../hold/Hold.ts"
 import { inOwnTurn, Lease, type Identity } from "../hold/Lease.ts"
-import type { HeldRef } from "../hold/release.ts"
 import { rollback, rollbackSilently, rollbackUnknown } from "../hold/rollback.ts"
-import { type AcquireParams, excludes, type LockProtocol, takesPlaces, tokenKey, tokenLife } from "../kinds/kinds.ts"
+import {
+  type AcquireParams,
+  excludes,
+  type LockProtocol,
+  type LockRef,
+  type OwnerRef,
+  ownerRefOf,
+  takesPlaces,
+  tokenKey,
+  tokenLife
+} from "../kinds/kinds.ts"
 import type { Acknowledgement } from "../options/acquireOptions.ts"
 import {
   describeWrongType,
@@ -43,7 +52,7 @@ interface AskTerms {
 }
 
 /** A request as it is sent, under one owner. */
-export class Ask implements HeldRef, AcquireParams {
+export class Ask implements OwnerRef, AcquireParams {
   readonly client: LockClient
   readonly keys: LockKeys
   readonly kind: LockProtocol
@@ -63,13 +72,13 @@ export class Ask implements HeldRef, AcquireParams {
     { hasAsked = false, secret = "", startedAt, takesPlace = true, waits }: AskTerms,
     owner = request.client.nextOwner()
   ) {
-    const { client, keys, kind, leaseMillis, name } = request
+    const { client, keys, kind, name } = request
     this.client = client
     this.keys = keys
     this.kind = kind
     this.name = name
     this.owner = owner
-    this.leaseMillis = leaseMillis ?? client.options.watchdogLeaseMillis
+    this.leaseMillis = leaseMillisOf(request)
     this.waits = waits
     this.hasAsked = hasAsked
     this.takesPlace = takesPlace
@@ -83,15 +92,6 @@ export class Ask implements HeldRef, AcquireParams {
     return this.sentAt - this.startedAt
   }
 }
-
-/** One owner of the lock, which has asked for nothing yet. */
-export const ownerRefOf = ({ client, keys, kind, name }: AcquireRequest, owner: string): HeldRef => ({
-  client,
-  keys,
-  kind,
-  name,
-  owner
-})
 
 export const leaseMillisOf = (request: AcquireRequest): number =>
   request.leaseMillis ?? request.client.options.watchdogLeaseMillis
@@ -308,11 +308,7 @@ export const grantedTooLate = (
   })
 
 /** One request for one lock, validated. */
-export interface AcquireRequest {
-  readonly client: LockClient
-  readonly kind: LockProtocol
-  readonly name: string
-  readonly keys: LockKeys
+export interface AcquireRequest extends LockRef {
   readonly identity: Identity
   /** Milliseconds; infinite to wait without limit. */
   readonly waitMillis: number

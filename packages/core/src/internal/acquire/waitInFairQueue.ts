@@ -6,20 +6,11 @@ import * as Queue from "effect/Queue"
 import { type LockReentered, LockStoreError, type LockTimeout } from "../../LockError.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Restore } from "../hold/guard.ts"
-import type { HeldRef } from "../hold/release.ts"
+import { type OwnerRef, ownerRefOf } from "../kinds/kinds.ts"
 import { giveBackTurn, releaseAgainAfter, rollbackUnknown } from "../hold/rollback.ts"
 import { type FairQueue, FairWaiter, type SpareOwner, type Wake } from "../wait/FairQueue.ts"
 import { untilServed, type Wait } from "../wait/untilServed.ts"
-import {
-  acquireOnce,
-  type AcquireRequest,
-  Ask,
-  begun,
-  type Denial,
-  leaseMillisOf,
-  ownerRefOf,
-  takeOver
-} from "./ask.ts"
+import { acquireOnce, type AcquireRequest, Ask, begun, type Denial, leaseMillisOf, takeOver } from "./ask.ts"
 import { countWaiting, gaveUp } from "./giveUp.ts"
 import { reenterOwn } from "./reenter.ts"
 
@@ -87,7 +78,7 @@ export const waitInFairQueue = (
 interface FairWait {
   readonly restore: Restore
   readonly startedAt: number
-  readonly ownerRef: HeldRef
+  readonly ownerRef: OwnerRef
   readonly queue: FairQueue
   readonly waiter: FairWaiter
   /** The owner of the waiter, if its channel was heard before. */

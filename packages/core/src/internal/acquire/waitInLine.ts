@@ -8,7 +8,7 @@ import type { Restore } from "../hold/guard.ts"
 import type { Hold } from "../hold/Hold.ts"
 import { inOwnTurn } from "../hold/Lease.ts"
 import { giveBackPlace } from "../hold/rollback.ts"
-import { takesPlaces } from "../kinds/kinds.ts"
+import { ownerRefOf, takesPlaces } from "../kinds/kinds.ts"
 import { backOff } from "../options/acquireOptions.ts"
 import { mayHaveRun } from "../store/failures.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
@@ -23,7 +23,6 @@ import {
   type Denial,
   holdsLock,
   messagesSeenOf,
-  ownerRefOf,
   takeOver
 } from "./ask.ts"
 import { gaveUp } from "./giveUp.ts"

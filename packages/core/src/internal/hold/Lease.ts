@@ -12,7 +12,7 @@ import type * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import { LockLost, type LossReason } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { LockProtocol, OwnerRef } from "../kinds/kinds.ts"
+import type { LockProtocol, LockRef, OwnerRef } from "../kinds/kinds.ts"
 import { deadlineOf } from "../options/acquireOptions.ts"
 import { ownerText } from "../report/shown.ts"
 import type { Loss } from "../report/telemetry.ts"
@@ -41,14 +41,6 @@ interface OwnLease {
   readonly confirmedAt: number
 }
 
-/** The lock that was granted. */
-export interface LeaseSubject {
-  readonly client: LockClient
-  readonly kind: LockProtocol
-  readonly name: string
-  readonly keys: LockKeys
-}
-
 /** What Redis has granted. */
 interface GrantReply {
   readonly owner: string
@@ -58,7 +50,7 @@ interface GrantReply {
   readonly leaseMillis: number
 }
 
-export class Lease implements Due, ReleasedLease {
+export class Lease implements Due, OwnerRef {
   readonly client: LockClient
   readonly kind: LockProtocol
   readonly name: string
@@ -97,6 +89,7 @@ export class Lease implements Due, ReleasedLease {
   keptUntil = 0
   /** Until when the watchdog renews it, on the monotonic clock; undefined without a `maxHold`. */
   heldUntil: number | undefined = undefined
+  /** The turns that led to it; undefined for the first. */
   turns: Turns | undefined = undefined
   /** Set once, when the lock turns out to be lost. */
   lost: LockLost | undefined = undefined
@@ -120,7 +113,7 @@ export class Lease implements Due, ReleasedLease {
   heapIndex = -1
   #dependents: Dependents | undefined = undefined
 
-  constructor(subject: LeaseSubject, { owner, sentAt, token }: GrantReply, acquiredAt: number, deadline: number) {
+  constructor(subject: LockRef, { owner, sentAt, token }: GrantReply, acquiredAt: number, deadline: number) {
     this.client = subject.client
     this.kind = subject.kind
     this.name = subject.name
@@ -135,7 +128,7 @@ export class Lease implements Due, ReleasedLease {
   /**
    * The lease of a grant that was requested at `sentAt` and whose reply is read now; undefined if that lease is over already.
    */
-  static granted(subject: LeaseSubject, reply: GrantReply, now: number): Lease | undefined {
+  static granted(subject: LockRef, reply: GrantReply, now: number): Lease | undefined {
     const deadline = deadlineOf(reply.sentAt, reply.leaseMillis)
     return now < deadline ? new Lease(subject, reply, now, deadline) : undefined
   }
@@ -396,13 +389,6 @@ export interface Turns {
   readonly count: number
   /** When the first of them was handed over, on the monotonic clock. */
   readonly since: number
-}
-
-/** The lock whose release may be handed over. */
-export interface ReleasedLease extends OwnerRef {
-  readonly client: LockClient
-  /** The turns that led to this lease; undefined for the first. */
-  readonly turns: Turns | undefined
 }
 
 /**

@@ -227,19 +227,12 @@ const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
   )
 }
 
-/** One owner of one lock, at a client that can release it. */
-export interface HeldRef extends OwnerRef {
-  readonly client: LockClient
-  /** Until when the lock stays taken even if it is released before, on the monotonic clock; absent or 0 if it does not. */
-  readonly keptUntil?: number
-}
-
 /** Whether a release now leaves the lock taken for a while. */
-export const staysTaken = ({ client, keptUntil = 0 }: HeldRef): boolean => keptUntil > 0 && keptUntil > client.now()
+export const staysTaken = ({ client, keptUntil = 0 }: OwnerRef): boolean => keptUntil > 0 && keptUntil > client.now()
 
 /** Sends the release of an owner once; `publish` is empty to notify nobody. */
 export const sendRelease = (
-  ref: HeldRef,
+  ref: OwnerRef,
   publish: string = ref.client.store.publish
 ): Effect.Effect<number, LockStoreError> => {
   const { client, keptUntil = 0, keys, kind, owner } = ref
@@ -249,11 +242,11 @@ export const sendRelease = (
 }
 
 /** {@link sendRelease} for what may be run later, and again. */
-export const releasing = (ref: HeldRef, publish?: string): Effect.Effect<number, LockStoreError> =>
+export const releasing = (ref: OwnerRef, publish?: string): Effect.Effect<number, LockStoreError> =>
   Effect.suspend(() => sendRelease(ref, publish))
 
 /** The release of an owner whose lease is over at `leaseEnd` anyway. */
-export const releaseOf = (ref: HeldRef, leaseEnd: number, publish?: string): RepeatedRelease => ({
+export const releaseOf = (ref: OwnerRef, leaseEnd: number, publish?: string): RepeatedRelease => ({
   client: ref.client,
   send: releasing(ref, publish),
   over: leaseEnd,

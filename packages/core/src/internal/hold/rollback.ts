@@ -7,11 +7,11 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type { LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import { takesPlaces } from "../kinds/kinds.ts"
+import { type OwnerRef, ownerRefOf, takesPlaces } from "../kinds/kinds.ts"
 import { retryRelease } from "../store/failures.ts"
 import * as semaphore from "../store/operations/semaphore.ts"
 import type { LeaseEntry } from "./Lease.ts"
-import { type HeldRef, releaseNow, releaseOf, releaseUntilConfirmed, releasing, sendRelease } from "./release.ts"
+import { releaseNow, releaseOf, releaseUntilConfirmed, releasing, sendRelease } from "./release.ts"
 
 /** How long a caller waits for its rollbacks, which continue in the background. What it ends with then need not be late for 200 ms. */
 const rollbackWaitMillis = 150
@@ -36,7 +36,7 @@ const awaitRollback = (client: LockClient, rolledBack: Effect.Effect<unknown>): 
  * Takes back an acquisition that was granted a lease, before now. Owners are used once, so a release of this owner affects nobody
  * else; it is repeated until confirmed.
  */
-export const rollback = (ownerRef: HeldRef, leaseMillis: number, publish?: ""): Effect.Effect<void> =>
+export const rollback = (ownerRef: OwnerRef, leaseMillis: number, publish?: ""): Effect.Effect<void> =>
   inBackground(
     ownerRef,
     Effect.suspend(() => releaseUntilConfirmed(releaseOf(ownerRef, ownerRef.client.now() + leaseMillis, publish)))
@@ -44,7 +44,7 @@ export const rollback = (ownerRef: HeldRef, leaseMillis: number, publish?: ""): 
 
 /** Gives up a place in the queue of a fair lock, after `after`; calls `onFailure` if the store cannot be reached. */
 export const giveBackTurn = (
-  ownerRef: HeldRef,
+  ownerRef: OwnerRef,
   after: Effect.Effect<void>,
   onFailure: () => void
 ): Effect.Effect<void> =>
@@ -67,7 +67,7 @@ const leaving = (client: LockClient, leave: Effect.Effect<number, LockStoreError
   Effect.catchCause(leave, () => Effect.sync(() => void repeatLeaving(client, leave)))
 
 /** Gives up the place of an owner, or the lock if it has already been handed over to that owner. */
-export const giveBackPlace = (ownerRef: HeldRef): Effect.Effect<void> =>
+export const giveBackPlace = (ownerRef: OwnerRef): Effect.Effect<void> =>
   inBackground(ownerRef, leaving(ownerRef.client, releasing(ownerRef)))
 
 /**
@@ -98,7 +98,7 @@ interface RollbackTerms {
  * itself, ask at once, and win the same minority again, without a pause for as long as the majority is away.
  */
 export const rollbackUnknown = (
-  ownerRef: HeldRef,
+  ownerRef: OwnerRef,
   leaseMillis: number,
   { asksAgain = false, isForbidden = false }: RollbackTerms = {}
 ): Effect.Effect<void> =>
@@ -153,11 +153,11 @@ export const rollbackUntilSettled = (
  * that request could acquire it again, or queue its owner again, with nobody to release it. So it is released once more then.
  */
 export const releaseAgainAfter = ({ lease }: LeaseEntry, until: number, leaseMillis: number): void => {
-  const { client, keys, kind, name, owner } = lease
+  const { client } = lease
   const left = until - client.now()
   if (left < 0) return
   // what the first release has kept taken, it leaves alone
-  const ownerRef: HeldRef = { client, keys, kind, name, owner }
+  const ownerRef = ownerRefOf(lease, lease.owner)
   client.fork(
     Effect.andThen(
       Effect.sleep(left + 1),
@@ -176,8 +176,8 @@ export const rollbackReentry = (hold: LeaseEntry): Effect.Effect<void> =>
  * Takes back what a minority of a quorum has granted. Nobody is notified: a waiter that asked again would win a minority as well,
  * take it back, and wake the others in turn.
  */
-export const rollbackSilently = (ownerRef: HeldRef, leaseMillis: number): Effect.Effect<void> =>
+export const rollbackSilently = (ownerRef: OwnerRef, leaseMillis: number): Effect.Effect<void> =>
   rollback(ownerRef, leaseMillis, "")
 
-const inBackground = ({ client }: Pick<HeldRef, "client">, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
+const inBackground = ({ client }: Pick<OwnerRef, "client">, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
   Effect.suspend(() => awaitRollback(client, Fiber.await(client.background(effect))))

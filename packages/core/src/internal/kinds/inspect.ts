@@ -52,11 +52,7 @@ export const lookAtHolders = (
   )
 
 /** Everything that Redis has under a name, of whatever kind, with the labels of its holders and waiters. */
-export const inspect = (
-  client: LockClient & LockClient,
-  keys: LockKeys,
-  name: string
-): Effect.Effect<LockState, LockStoreError> =>
+export const inspect = (client: LockClient, keys: LockKeys, name: string): Effect.Effect<LockState, LockStoreError> =>
   Effect.flatMap(client.store.run(lock.look(keys, mostListed)), (found) => {
     const { since, state } = lookAt(name, found)
     return withLabels(client, state, since)

@@ -13,16 +13,28 @@ import * as permitSemaphore from "../store/operations/permitSemaphore.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
 import type { AcquireReply, StoreCommand } from "../store/operations/StoreOperation.ts"
 
-/**
- * One owner of one lock.
- */
-export interface OwnerRef {
+/** One lock of one client. */
+export interface LockRef {
   readonly client: LockClient
   readonly kind: LockProtocol
   readonly name: string
   readonly keys: LockKeys
-  readonly owner: string
 }
+
+/** One owner of one lock. */
+export interface OwnerRef extends LockRef {
+  readonly owner: string
+  /** Until when the lock stays taken even if it is released before, on the monotonic clock; absent or 0 if it does not. */
+  readonly keptUntil?: number
+}
+
+export const ownerRefOf = ({ client, keys, kind, name }: LockRef, owner: string): OwnerRef => ({
+  client,
+  kind,
+  name,
+  keys,
+  owner
+})
 
 /**
  * Parameters of an acquire command.

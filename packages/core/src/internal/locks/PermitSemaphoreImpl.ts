@@ -5,16 +5,22 @@ import * as Option from "effect/Option"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import { InvalidLockOptions, LockLost, type LockStoreError, type LockTimeout } from "../../LockError.ts"
 import { acquire as acquireDemand, notWaiting } from "../acquire/acquirePermits.ts"
-import { type AcquireRequest, grantedTooLate, possess } from "../acquire/ask.ts"
+import { type AcquireRequest, grantedTooLate, leaseMillisOf, possess } from "../acquire/ask.ts"
 import type { Family, Prepare } from "../acquire/sections.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Service } from "../client/RedisLock.ts"
 import type { Restore } from "../hold/guard.ts"
 import { Hold } from "../hold/Hold.ts"
 import { Lease, identityOf } from "../hold/Lease.ts"
-import type { HeldRef } from "../hold/release.ts"
 import { rollback, rollbackUnknown } from "../hold/rollback.ts"
-import { idsOf, permit, type PermitProtocol, type PermitReply, permitSemaphoreTitle } from "../kinds/kinds.ts"
+import {
+  idsOf,
+  ownerRefOf,
+  permit,
+  type PermitProtocol,
+  type PermitReply,
+  permitSemaphoreTitle
+} from "../kinds/kinds.ts"
 import {
   checkPermits,
   type Invalid,
@@ -27,7 +33,6 @@ import {
 import { ownerText, printsAs, shown } from "../report/shown.ts"
 import { labelled } from "../report/spans.ts"
 import { describeWrongType, isForbidden, mayHaveRun, runOrDescribe } from "../store/failures.ts"
-import { semaphoreChannel } from "../store/keys.ts"
 import { type Asking, counted } from "../store/operations/permitPlaces.ts"
 import * as permitSemaphore from "../store/operations/permitSemaphore.ts"
 import * as operations from "../store/operations/permitSemaphore.ts"
@@ -91,7 +96,6 @@ export const acquire = (
       kind,
       name,
       key: keys.lock,
-      channel: semaphoreChannel(keys.lock),
       permits,
       waitMillis,
       ask: (restore, startedAt, asking) => ask(request, permits, restore, startedAt, asking)
@@ -139,8 +143,8 @@ export const ask = (
   asking: Asking
 ): Effect.Effect<PermitReply<PermitHold>, LockStoreError> => {
   const { client, keys, kind, name } = request
-  const leaseMillis = request.leaseMillis ?? client.options.watchdogLeaseMillis
-  const ownerRef: HeldRef = { client, kind, name, keys, owner: newIds(permits) }
+  const leaseMillis = leaseMillisOf(request)
+  const ownerRef = ownerRefOf(request, newIds(permits))
   const ids = idsOf(ownerRef.owner)
   const command = acknowledgedBy(
     permitSemaphore.acquire(keys.lock, kind.initial, { ids, leaseMillis }, asking, client.store),

@@ -13,7 +13,6 @@ import type { Restore } from "../hold/guard.ts"
 import { checkPermits, type Invalid, isInvalid, timesOf } from "../options/acquireOptions.ts"
 import { labelled } from "../report/spans.ts"
 import { runOrDescribe } from "../store/failures.ts"
-import { semaphoreChannel } from "../store/keys.ts"
 import type { Asking } from "../store/operations/permitPlaces.ts"
 import * as operations from "../store/operations/semaphore.ts"
 import { isMade, resolve, Synchronizer, use } from "./Synchronizer.ts"
@@ -82,19 +81,7 @@ export const prepareAnonymous =
       name,
       label: semaphoreKind.name,
       acquire: (restore) =>
-        acquire(
-          {
-            client,
-            kind: semaphoreKind,
-            name,
-            key,
-            channel: semaphoreChannel(key),
-            permits,
-            waitMillis: times.waitMillis,
-            ask
-          },
-          restore
-        ),
+        acquire({ client, kind: semaphoreKind, name, key, permits, waitMillis: times.waitMillis, ask }, restore),
       tryAcquire: (restore) =>
         Effect.map(ask(restore, client.now(), notWaiting(client)), ({ granted }) => Option.fromUndefinedOr(granted))
     }

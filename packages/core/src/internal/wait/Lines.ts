@@ -8,8 +8,8 @@ import * as Queue from "effect/Queue"
 import type { LockClient } from "../client/LockClient.ts"
 import { PassingMap } from "../hold/HeldLeases.ts"
 import { ownHold } from "../hold/Hold.ts"
-import type { HandOver, LeaseEntry, ReleasedLease, Turns, Identity } from "../hold/Lease.ts"
-import { handsOver, type Mode } from "../kinds/kinds.ts"
+import type { HandOver, LeaseEntry, Lease, Turns, Identity } from "../hold/Lease.ts"
+import { handsOver, type Mode, ownerRefOf } from "../kinds/kinds.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { FairQueue, SpareOwners } from "./FairQueue.ts"
 import { Line, type Waiter, type Wanted } from "./Line.ts"
@@ -143,7 +143,7 @@ export class Lines {
    * Wakes the next waiter of this process before the release is sent. That waiter runs only after the releasing fiber has
    * sent its release, so its request comes right behind. Returns what to do with the reply; undefined if nobody waits here.
    */
-  startHandOver(lease: ReleasedLease, now: number): HandOver | undefined {
+  startHandOver(lease: Lease, now: number): HandOver | undefined {
     const client = this.#client
     const { keys, kind } = lease
     const hasPlaces = handsOver(lease)
@@ -164,8 +164,7 @@ export class Lines {
       return { publish, settle: () => {} }
     }
     // Others are not told: if nobody asks here after all, the release of this owner tells them.
-    const ownerRef = { client: lease.client, keys, kind, name: lease.name, owner: client.nextOwner() }
-    line.place ??= { ownerRef, hasAsked: false }
+    line.place ??= { ownerRef: ownerRefOf(lease, client.nextOwner()), hasAsked: false }
     line.on({ _tag: "LeftHere", turns })
     return { publish: "", settle: () => {} }
   }
@@ -191,18 +190,18 @@ const nextTurn = (turns: Turns | undefined, now: number): Turns | undefined => {
 }
 
 /** Whether the waiters of a line have a place, and hear when the lock is handed over to it. */
-const isTold = ({ client, isListening, place }: Line, { keys, kind, owner }: ReleasedLease): boolean =>
+const isTold = ({ client, isListening, place }: Line, { keys, kind, owner }: Lease): boolean =>
   place !== undefined &&
   isListening &&
   client.subscriptions.messagesSeen(ownChannel(kind.channel(keys, owner), client.clientId)) !== undefined
 
 /** Waits for the release's reply: if other clients were woken to ask, this process leaves the lock to them for a moment. */
 class DeferredHandOver implements HandOver {
-  readonly #lease: ReleasedLease
+  readonly #lease: Lease
   readonly #line: Line
   readonly #sentAt: number
 
-  constructor(lease: ReleasedLease, line: Line, sentAt: number) {
+  constructor(lease: Lease, line: Line, sentAt: number) {
     this.#lease = lease
     this.#line = line
     this.#sentAt = sentAt

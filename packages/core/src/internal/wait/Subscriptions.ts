@@ -7,8 +7,7 @@ import type * as Fiber from "effect/Fiber"
 import { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { HeldRef } from "../hold/release.ts"
-import type { Mode } from "../kinds/kinds.ts"
+import type { Mode, OwnerRef } from "../kinds/kinds.ts"
 import { runStream } from "../store/startable.ts"
 import { type Alarm, reconnecting } from "../time/clock.ts"
 import type { Event } from "./stage.ts"
@@ -153,7 +152,7 @@ export class Subscriptions {
  * a read-write lock, share one place, under the owner id of their requests, until that owner is granted the lock or gives up the place.
  */
 export interface Place {
-  readonly ownerRef: HeldRef
+  readonly ownerRef: OwnerRef
   /** Whether this owner has sent a request; not yet if a release of this client has just left the lock to its next waiter. */
   readonly hasAsked: boolean
 }
