@@ -19,7 +19,7 @@ import {
   tokenKey,
   tokenLife
 } from "../kinds/kinds.ts"
-import type { Acknowledgement } from "../options/acquireOptions.ts"
+import type { Times } from "../options/acquireOptions.ts"
 import {
   describeWrongType,
   describeWrongTypeOfOne,
@@ -216,7 +216,7 @@ export const begun = <A, E>(hold: Hold, then: (hold: Hold) => Effect.Effect<A, E
 
 /** Records a lease with its outermost hold. */
 export const possess = <H extends Hold>(
-  { client, leaseMillis = 0, maxHoldMillis = client.options.maxHoldMillis, minHoldMillis = 0 }: AcquireRequest,
+  { client, leaseMillis = 0, maxHoldMillis = client.options.maxHoldMillis, minHoldMillis }: AcquireRequest,
   outermost: H,
   startedAt: number
 ): H => {
@@ -308,20 +308,10 @@ export const grantedTooLate = (
   })
 
 /** One request for one lock, validated. */
-export interface AcquireRequest extends LockRef {
+export interface AcquireRequest extends LockRef, Times {
   readonly identity: Identity
-  /** Milliseconds; infinite to wait without limit. */
-  readonly waitMillis: number
-  /** Milliseconds, or undefined for a lease that the watchdog renews. */
-  readonly leaseMillis: number | undefined
-  /** For how long the lock is taken at least, milliseconds; absent for permits. */
-  readonly minHoldMillis?: number
-  /** For how long the watchdog renews it at most, milliseconds; undefined for the client's own setting. */
-  readonly maxHoldMillis: number | undefined
   /** Whether it is the request of a `MultiLock`, which reports the timeout itself. */
-  readonly isMember?: boolean | undefined
-  /** What the grant needs in order to count; undefined for the client's own setting. */
-  readonly acknowledge: Acknowledgement | "none" | undefined
+  isMember?: boolean | undefined
 }
 
 /**

@@ -107,7 +107,7 @@ const addHold = (
         client.underWay--
         const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis, hold) : lease.lose("NotOwner", client.now())
         if (lost !== undefined) return Effect.as(rollbackReentry(hold), undefined)
-        lease.keepFor(request.minHoldMillis ?? 0)
+        lease.keepFor(request.minHoldMillis)
         client.watchdog.watch(lease)
         client.lines.wakeOwners(hold)
         return Effect.succeed(hold)

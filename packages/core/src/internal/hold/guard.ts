@@ -2,11 +2,11 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import type { Scheduler } from "effect/Scheduler"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { matchOutcome } from "../store/failures.ts"
 import { releaseMillis } from "./release.ts"
-import type { SectionScheduler } from "./SectionScheduler.ts"
 
 /** Gives a part of an uninterruptible region the interruptibility of its caller. */
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -25,6 +25,37 @@ export interface Guarded {
   readonly clients: ReadonlyArray<LockClient>
   /** Releases, for a caller that is uninterruptible already and runs the result at once. */
   readonly releaseNow: () => Effect.Effect<void, LockLost | LockStoreError>
+}
+
+/**
+ * Runs the fibers of a section by the scheduler around it. None of them goes on after the lease is over: a fiber that resumes then yields,
+ * until the loss has interrupted the section, or a reply that had arrived has extended the lease.
+ */
+export class SectionScheduler implements Scheduler {
+  readonly executionMode: Scheduler["executionMode"]
+  readonly #around: Scheduler
+  #held: Guarded | undefined
+
+  constructor(held: Guarded, around: Scheduler) {
+    this.executionMode = around.executionMode
+    this.#around = around
+    this.#held = held
+  }
+
+  shouldYield(fiber: Fiber.Fiber<unknown, unknown>): boolean {
+    // the first operation after it has resumed
+    if (fiber.currentOpCount === 1 && this.#held !== undefined && this.#held.isOver()) return true
+    return this.#around.shouldYield(fiber)
+  }
+
+  makeDispatcher(): ReturnType<Scheduler["makeDispatcher"]> {
+    return this.#around.makeDispatcher()
+  }
+
+  /** The section has been interrupted or has ended: what still runs is its cleanup, or outlives it. */
+  letGo(): void {
+    this.#held = undefined
+  }
 }
 
 /**

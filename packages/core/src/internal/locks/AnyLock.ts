@@ -10,33 +10,22 @@ import type { AcquireOptions } from "../../AcquireOptions.ts"
 import type { LockLost, LockStoreError } from "../../LockError.ts"
 import type { HolderState, LockState } from "../../LockState.ts"
 import type { RedisLock } from "../../RedisLock.ts"
+import type { AcquireRequest } from "../acquire/ask.ts"
 import type { Prepared } from "../acquire/sections.ts"
-import type { LockClient } from "../client/LockClient.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
-import type { LockProtocol } from "../kinds/kinds.ts"
+import type { LockRef } from "../kinds/kinds.ts"
 import type { Invalid } from "../options/acquireOptions.ts"
 import { printsAs } from "../report/shown.ts"
-import type { LockKeys } from "../store/keys.ts"
 
 export const TypeId = "~effect-redis-lock/Lock"
 
-/** One lock of one client. */
-export interface Subject {
-  readonly client: LockClient
-  readonly kind: LockProtocol
-  readonly keys: LockKeys
-  /** These two: see `AcquireRequest`. */
-  readonly minHoldMillis: number
-  isMember?: boolean | undefined
-}
-
 /** Whether they are the same lock, or the two sides of one. */
-export const isSame = (a: Subject, b: Subject): boolean => a.client === b.client && a.keys.lock === b.keys.lock
+export const isSame = (a: LockRef, b: LockRef): boolean => a.client === b.client && a.keys.lock === b.keys.lock
 
 /** A validated request for a lock. */
 export interface PreparedAcquire<out E = unknown, out T = unknown> extends Prepared<InternalHolding<T>, E> {
-  /** The locks that it requests, each with its client. */
-  readonly subjects: ReadonlyArray<Subject>
+  /** The request for each lock of which it consists. */
+  readonly subjects: ReadonlyArray<AcquireRequest>
 }
 
 type Running = Fiber<unknown, unknown>

@@ -21,7 +21,7 @@ import type { Hold, InternalHolding } from "../hold/Hold.ts"
 import type { Times } from "../options/acquireOptions.ts"
 import { isRetryable, transientFailure } from "../store/failures.ts"
 import { Outage } from "../wait/Outage.ts"
-import type { PreparedAcquire, Subject } from "./AnyLock.ts"
+import type { PreparedAcquire } from "./AnyLock.ts"
 import { PreparedLockAcquire } from "./LockImpl.ts"
 import { MultiHold, multiKind, releaseAll, type Tokens } from "./MultiHold.ts"
 
@@ -30,7 +30,7 @@ type Attempt<T> = MultiHold<T> | Denied
 
 export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>> {
   readonly name: string
-  readonly subjects: ReadonlyArray<Subject>
+  readonly subjects: ReadonlyArray<AcquireRequest>
   /** The members, requested at once. */
   readonly #members: ReadonlyArray<PreparedAcquire<E, T>>
   /** Prepares a member with a limited wait. */
@@ -45,7 +45,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
 
   constructor(
     name: string,
-    subjects: ReadonlyArray<Subject>,
+    subjects: ReadonlyArray<AcquireRequest>,
     members: ReadonlyArray<PreparedAcquire<E, T>>,
     waiting: (index: number, waitMillis: number) => PreparedAcquire<E, T>,
     times: Times

@@ -5,9 +5,10 @@ import type { AcquireOptions } from "../../AcquireOptions.ts"
 import { InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
 import type { HolderState, LockState } from "../../LockState.ts"
 import type { RedisLock } from "../../RedisLock.ts"
+import type { AcquireRequest } from "../acquire/ask.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 import { type Invalid, isInvalid, refuseMinHold, timesOf } from "../options/acquireOptions.ts"
-import { AnyLock, isSame, type PreparedAcquire, provideUnbound, type Subject } from "./AnyLock.ts"
+import { AnyLock, isSame, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
 import { PreparedMultiAcquire } from "./MultiAcquire.ts"
 import { MultiHold, type Tokens } from "./MultiHold.ts"
 
@@ -54,7 +55,7 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
       ...(acknowledge === undefined ? undefined : { acknowledge })
     }
     const prepared: Array<PreparedAcquire<E, T>> = []
-    const subjects: Array<Subject> = []
+    const subjects: Array<AcquireRequest> = []
     for (const member of this.#members) {
       const request = member.prepare(fiber, scope, lease)
       if (isInvalid(request)) return request

@@ -34,8 +34,6 @@ export class FairQueue implements Alarm {
   readonly #client: LockClient
   readonly #keys: LockKeys
   readonly #end: () => void
-  /** The lock's queue now: this one, or the one that was opened after it had ended. */
-  readonly #current: () => FairQueue
   readonly #waiters = new FairWaiters()
   #isRefreshing = false
   #mustLook = false
@@ -48,11 +46,10 @@ export class FairQueue implements Alarm {
   due = 0
   heapIndex = -1
 
-  constructor(client: LockClient, keys: LockKeys, end: () => void, current: () => FairQueue) {
+  constructor(client: LockClient, keys: LockKeys, end: () => void) {
     this.#client = client
     this.#keys = keys
     this.#end = end
-    this.#current = current
   }
 
   get isEmpty(): boolean {
@@ -205,11 +202,12 @@ export class FairQueue implements Alarm {
    * places that it would restore are removed once it can no longer take effect.
    */
   #removeLater(owners: ReadonlyArray<string>): void {
-    const { fork, store } = this.#client
+    const { fork, lines, store } = this.#client
     fork(
       Effect.andThen(
         Effect.sleep(store.commandLifeMillis + 1),
-        Effect.sync(() => this.#current().removePlaces(owners))
+        // this queue may have ended
+        Effect.sync(() => lines.openFair(this.#keys).removePlaces(owners))
       )
     )
   }

@@ -77,16 +77,14 @@ export class Lines {
 
   /** This client's queue for a fair lock; opens it if necessary. */
   openFair(keys: LockKeys): FairQueue {
-    let queue = this.#fair.get(keys.lock)
-    if (queue === undefined) {
-      const end = () => {
-        if (this.#fair.get(keys.lock) === opened) this.#fair.delete(keys.lock)
-      }
-      this.#client.presence.begin()
-      const opened: FairQueue = new FairQueue(this.#client, keys, end, () => this.openFair(keys))
-      this.#fair.set(keys.lock, (queue = opened))
-    }
-    return queue
+    const open = this.#fair.get(keys.lock)
+    if (open !== undefined) return open
+    this.#client.presence.begin()
+    const opened: FairQueue = new FairQueue(this.#client, keys, () => {
+      if (this.#fair.get(keys.lock) === opened) this.#fair.delete(keys.lock)
+    })
+    this.#fair.set(keys.lock, opened)
+    return opened
   }
 
   /**
