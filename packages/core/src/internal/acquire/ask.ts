@@ -7,7 +7,7 @@ import type { LockClient } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import { Hold, ownHold } from "../hold/Hold.ts"
 import { inOwnTurn, Lease, type Identity } from "../hold/Lease.ts"
-import { rollback, rollbackSilently, rollbackUnknown } from "../hold/rollback.ts"
+import { rollback, rollbackUnknown } from "../hold/rollback.ts"
 import {
   type AcquireParams,
   excludes,
@@ -145,7 +145,8 @@ export const acquireOnce = <A, B, E>(
       client.underWay--
       if (typeof answer !== "number" && answer.isPartial) {
         const pause = waits && answer.pauseMillis > 0 ? restore(Effect.sleep(answer.pauseMillis)) : Effect.void
-        return Effect.matchCauseEffect(Effect.andThen(rollbackSilently(ask, leaseMillis), pause), {
+        // Silently: a waiter that asked again would win a minority as well, take it back, and wake the others in turn.
+        return Effect.matchCauseEffect(Effect.andThen(rollback(ask, leaseMillis, ""), pause), {
           onSuccess: () => outcomes.onDenied(answer),
           onFailure: (cause) => {
             outcomes.onSettled?.(false)

@@ -197,10 +197,6 @@ class PendingRelease {
   }
 }
 
-/** Releases a lost lock for as long as Redis may still keep it. */
-const releaseLost = (lease: Lease): Effect.Effect<number, LockStoreError> =>
-  retryRelease(releasing(lease), (pause) => lease.client.now() + pause < lease.overAt)
-
 /** Nobody gets the lock, but the waiters of this process, which have not asked while it was held here, learn when it is free. */
 const keptHandOver = ({ client, keys }: Lease): HandOver => ({
   publish: client.store.publish,
@@ -213,9 +209,12 @@ const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
   const lost = lease.checkLost(now)
   lease.released = true
   if (lost !== undefined) {
+    // A closing client gives back its holdings itself.
+    if (lost.reason === "ClientClosed") return lost
     // What may be left of it: the drift allowance, a minority of a quorum, other permits, a place at a server that has taken over.
-    // Nobody waits for the reply. A closing client gives back its holdings itself.
-    if (lost.reason !== "ClientClosed") client.fork(Effect.ignore(releaseLost(lease)))
+    // Nobody waits for the reply.
+    const released = retryRelease(releasing(lease), (pause) => client.now() + pause < lease.overAt)
+    client.fork(Effect.ignore(released))
     return lost
   }
   client.forget(lease)

@@ -34,7 +34,7 @@ const awaitRollback = (client: LockClient, rolledBack: Effect.Effect<unknown>): 
 
 /**
  * Takes back an acquisition that was granted a lease, before now. Owners are used once, so a release of this owner affects nobody
- * else; it is repeated until confirmed.
+ * else; it is repeated until confirmed. With an empty `publish` nobody is notified.
  */
 export const rollback = (ownerRef: OwnerRef, leaseMillis: number, publish?: ""): Effect.Effect<void> =>
   inBackground(
@@ -171,13 +171,6 @@ export const releaseAgainAfter = ({ lease }: LeaseEntry, until: number, leaseMil
 /** Takes back a re-entry that may have succeeded without our knowledge. */
 export const rollbackReentry = (hold: LeaseEntry): Effect.Effect<void> =>
   Effect.suspend(() => inBackground(hold.lease, Effect.ignore(releaseNow(hold))))
-
-/**
- * Takes back what a minority of a quorum has granted. Nobody is notified: a waiter that asked again would win a minority as well,
- * take it back, and wake the others in turn.
- */
-export const rollbackSilently = (ownerRef: OwnerRef, leaseMillis: number): Effect.Effect<void> =>
-  rollback(ownerRef, leaseMillis, "")
 
 const inBackground = ({ client }: Pick<OwnerRef, "client">, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
   Effect.suspend(() => awaitRollback(client, Fiber.await(client.background(effect))))
