@@ -22,10 +22,9 @@ import { shown } from "./internal/report/shown.ts"
 import { runOrDescribe } from "./internal/store/failures.ts"
 import * as operations from "./internal/store/operations/latch.ts"
 import {
-  type InvalidLockName,
+  type CommandError,
   InvalidLockOptions,
   type LatchTimeout,
-  type LockStoreError,
   type TimeoutOf,
   type WaitTimeOf
 } from "./LockError.ts"
@@ -69,6 +68,14 @@ export interface CountDownLatch<out R = RedisLock> extends Pipeable {
  * @since 0.3.0
  */
 export const isCountDownLatch = (u: unknown): u is CountDownLatch<unknown> => Predicate.hasProperty(u, TypeId)
+
+/**
+ * A latch, or the name of one.
+ *
+ * @category type-level
+ * @since 0.3.0
+ */
+export type LatchOrName = CountDownLatch<unknown> | string
 
 /**
  * The services that a latch requires; for a name, {@link RedisLock}.
@@ -132,7 +139,7 @@ export const provide: {
 })
 
 const withLatch = <A, E>(
-  latch: CountDownLatch<unknown> | string,
+  latch: LatchOrName,
   f: (client: LockClient, key: string) => Effect.Effect<A, E>
 ): Effect.Effect<A, E | Invalid> => use(latchOf(latch), f)
 
@@ -147,16 +154,9 @@ const withLatch = <A, E>(
  * @since 0.2.0
  */
 export const trySetCount: {
-  (
-    count: number
-  ): <L extends CountDownLatch<unknown> | string>(
-    latch: L
-  ) => Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>>
-  <L extends CountDownLatch<unknown> | string>(
-    latch: L,
-    count: number
-  ): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>>
-} = dual(2, (latch: CountDownLatch<unknown> | string, count: number) => {
+  (count: number): <L extends LatchOrName>(latch: L) => Effect.Effect<boolean, CommandError, Services<L>>
+  <L extends LatchOrName>(latch: L, count: number): Effect.Effect<boolean, CommandError, Services<L>>
+} = dual(2, (latch: LatchOrName, count: number) => {
   if (!Number.isSafeInteger(count) || count < 1) {
     const problem = `it is not a whole number from 1 (${shown(count)})`
     return Effect.fail(new InvalidLockOptions({ option: "count", problem }))
@@ -181,9 +181,7 @@ export const trySetCount: {
  * @category counting
  * @since 0.2.0
  */
-export const countDown = <L extends CountDownLatch<unknown> | string>(
-  latch: L
-): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
+export const countDown = <L extends LatchOrName>(latch: L): Effect.Effect<number, CommandError, Services<L>> =>
   withLatch(latch, (client, key) => runOrDescribe(client, latchTitle, operations.countDown(key, client.store.publish)))
 
 /**
@@ -195,9 +193,7 @@ export const countDown = <L extends CountDownLatch<unknown> | string>(
  * @category getters
  * @since 0.2.0
  */
-export const count = <L extends CountDownLatch<unknown> | string>(
-  latch: L
-): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
+export const count = <L extends LatchOrName>(latch: L): Effect.Effect<number, CommandError, Services<L>> =>
   withLatch(latch, (client, key) => runOrDescribe(client, latchTitle, operations.count(key)))
 
 /**
@@ -211,29 +207,24 @@ export interface AwaitOptions<
 > extends Pick<AcquireOptions<WaitTime>, "waitTime"> {}
 
 const await_: <
-  Arg extends CountDownLatch<unknown> | string | OnlyOptions<Arg, AwaitOptions>,
+  Arg extends LatchOrName | OnlyOptions<Arg, AwaitOptions>,
   WaitTime extends Duration.Input | undefined = undefined
 >(
   latchOrOptions: Arg,
   options?: AwaitOptions<WaitTime>
-) => [Arg] extends [CountDownLatch<unknown> | string]
-  ? Effect.Effect<
-      void,
-      TimeoutOf<WaitTime, LatchTimeout> | LockStoreError | InvalidLockName | InvalidLockOptions,
-      Services<Arg>
-    >
-  : <L extends CountDownLatch<unknown> | string>(
+) => [Arg] extends [LatchOrName]
+  ? Effect.Effect<void, TimeoutOf<WaitTime, LatchTimeout> | CommandError, Services<Arg>>
+  : <L extends LatchOrName>(
       latch: L
-    ) => Effect.Effect<
-      void,
-      TimeoutOf<WaitTimeOf<Arg>, LatchTimeout> | LockStoreError | InvalidLockName | InvalidLockOptions,
-      Services<L>
-    > = dual(isDataFirst, (latch: CountDownLatch<unknown> | string, options?: AwaitOptions) => {
-  const waitMillis =
-    options?.waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", options.waitTime)
-  if (typeof waitMillis !== "number") return Effect.fail(waitMillis)
-  return withLatch(latch, (client, key) => awaitLatch({ client, name: latchOf(latch).name, key, waitMillis }))
-})
+    ) => Effect.Effect<void, TimeoutOf<WaitTimeOf<Arg>, LatchTimeout> | CommandError, Services<L>> = dual(
+  isDataFirst,
+  (latch: LatchOrName, options?: AwaitOptions) => {
+    const waitMillis =
+      options?.waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", options.waitTime)
+    if (typeof waitMillis !== "number") return Effect.fail(waitMillis)
+    return withLatch(latch, (client, key) => awaitLatch({ client, name: latchOf(latch).name, key, waitMillis }))
+  }
+)
 
 export {
   /**
@@ -264,9 +255,7 @@ export {
   await_ as await
 }
 
-const delete_ = <L extends CountDownLatch<unknown> | string>(
-  latch: L
-): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
+const delete_ = <L extends LatchOrName>(latch: L): Effect.Effect<boolean, CommandError, Services<L>> =>
   withLatch(latch, (client, key) => runOrDescribe(client, latchTitle, operations.remove(key, client.store.publish)))
 
 export {

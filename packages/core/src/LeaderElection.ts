@@ -27,6 +27,7 @@ import { type HolderRecord, recordOf, type RecordState } from "./internal/coordi
 import { printsAs } from "./internal/report/shown.ts"
 import * as Lock from "./Lock.ts"
 import {
+  type CommandError,
   type InvalidLockName,
   type InvalidLockOptions,
   LockLost,
@@ -263,11 +264,7 @@ export interface CampaignOptions<out A = never> {
 export const campaign = <A, R>(
   election: LeaderElection<A, R>,
   options?: CampaignOptions<NoInfer<A>>
-): Effect.Effect<
-  Leadership<A>,
-  LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError,
-  R | Scope.Scope
-> =>
+): Effect.Effect<Leadership<A>, CommandError | Schema.SchemaError, R | Scope.Scope> =>
   Effect.gen(function* () {
     const { election: impl, lock, record, text } = yield* candidacy(election, options)
     let term: Term | undefined
@@ -377,14 +374,12 @@ export const whileLeader: {
   <A, R>(
     election: LeaderElection<A, R>,
     options?: WhileLeaderOptions<NoInfer<A>>
-  ): <B, E, R2>(
-    self: Effect.Effect<B, E, R2>
-  ) => Effect.Effect<B, E | LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError, R | R2>
+  ): <B, E, R2>(self: Effect.Effect<B, E, R2>) => Effect.Effect<B, E | CommandError | Schema.SchemaError, R | R2>
   <B, E, R2, A, R>(
     self: Effect.Effect<B, E, R2>,
     election: LeaderElection<A, R>,
     options?: WhileLeaderOptions<NoInfer<A>>
-  ): Effect.Effect<B, E | LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError, R | R2>
+  ): Effect.Effect<B, E | CommandError | Schema.SchemaError, R | R2>
 } = dual(
   (args) => Effect.isEffect(args[0]),
   <B, E, R2, A, R>(self: Effect.Effect<B, E, R2>, election: LeaderElection<A, R>, options?: WhileLeaderOptions<A>) => {
@@ -414,7 +409,7 @@ export const whileLeader: {
       const restart = options?.restart
       return Effect.catch(
         restart === undefined ? untilEnd : Effect.retry(untilEnd, { while: () => hasFailed, schedule: restart }),
-        (cause) => Effect.failCause(cause as Cause.Cause<E | LockStoreError | InvalidLockName | InvalidLockOptions>)
+        (cause) => Effect.failCause(cause as Cause.Cause<E | CommandError>)
       )
     })
   }
@@ -480,7 +475,7 @@ export const currentLeadership = <A, R>(
  */
 export const leader = <A, R>(
   election: LeaderElection<A, R>
-): Effect.Effect<Option.Option<Leader<A>>, LockStoreError | InvalidLockName | InvalidLockOptions, R> =>
+): Effect.Effect<Option.Option<Leader<A>>, CommandError, R> =>
   Effect.flatMap(recordOf(implOf(election).plain, "leader"), ({ read }) =>
     Effect.flatMap(read, (state) => leaderIn(implOf(election), state))
   )
@@ -537,7 +532,7 @@ const isAnnounced = (state: RecordState): state is RecordState & { readonly reco
  */
 export const changes = <A, R>(
   election: LeaderElection<A, R>
-): Stream.Stream<Option.Option<Leader<A>>, LockStoreError | InvalidLockName | InvalidLockOptions, R> =>
+): Stream.Stream<Option.Option<Leader<A>>, CommandError, R> =>
   Stream.unwrap(Effect.map(recordOf(implOf(election).plain, "leader"), ({ looks }) => looks)).pipe(
     Stream.changesWith((before, now) => signOf(before) === signOf(now)),
     Stream.mapEffect((state) => leaderIn(implOf(election), state))

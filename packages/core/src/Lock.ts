@@ -24,9 +24,9 @@ import { reentrant } from "./internal/kinds/kinds.ts"
 import { TypeId as internalTypeId } from "./internal/locks/AnyLock.ts"
 import { lockOf, locks, makeLock, prepareLock, type TokenOptions, using } from "./internal/locks/LockImpl.ts"
 import { listHeld, watchLocks } from "./internal/locks/looking.ts"
-import { type Invalid, isDataFirst } from "./internal/options/acquireOptions.ts"
+import { isDataFirst } from "./internal/options/acquireOptions.ts"
 import {
-  type AcquireError,
+  type CommandError,
   InvalidLockName,
   InvalidLockOptions,
   type LockLost,
@@ -83,6 +83,14 @@ export interface Lock<out R = RedisLock, out E = never, out T = bigint> extends 
  * @since 0.3.0
  */
 export const isLock = (u: unknown): u is Lock<unknown, unknown, unknown> => Predicate.hasProperty(u, TypeId)
+
+/**
+ * A lock, or the name of one.
+ *
+ * @category type-level
+ * @since 0.3.0
+ */
+export type LockOrName = Lock<unknown, unknown, unknown> | string
 
 /**
  * The services that a lock requires; for a name, {@link RedisLock}.
@@ -231,30 +239,25 @@ export const provide: {
  * @since 0.1.0
  */
 export const scoped: <
-  Arg extends Lock<unknown, unknown, unknown> | string | OnlyOptions<Arg, AcquireOptions>,
+  Arg extends LockOrName | OnlyOptions<Arg, AcquireOptions>,
   WaitTime extends Duration.Input | undefined = undefined
 >(
   lockOrOptions: Arg,
   options?: AcquireOptions<WaitTime>
-) => [Arg] extends [Lock<unknown, unknown, unknown> | string]
+) => [Arg] extends [LockOrName]
   ? Effect.Effect<
       HoldingOf<Token<Arg>>,
-      TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | Failures<Arg>,
+      TimeoutOf<WaitTime> | CommandError | Failures<Arg>,
       Services<Arg> | Scope.Scope
     >
-  : <L extends Lock<unknown, unknown, unknown> | string>(
+  : <L extends LockOrName>(
       lock: L
     ) => Effect.Effect<
       HoldingOf<Token<L>>,
-      TimeoutOf<WaitTimeOf<Arg>> | LockStoreError | InvalidLockName | InvalidLockOptions | Failures<L>,
+      TimeoutOf<WaitTimeOf<Arg>> | CommandError | Failures<L>,
       Services<L> | Scope.Scope
-    > = dual(
-  isDataFirst,
-  <R, E, T>(
-    lock: Lock<R, E, T> | string,
-    options?: AcquireOptions
-  ): Effect.Effect<HoldingOf<T>, AcquireError | E, R | Scope.Scope> =>
-    Sections.scoped(locks, prepareLock(lock, options))
+    > = dual(isDataFirst, (lock: LockOrName, options?: AcquireOptions) =>
+  Sections.scoped(locks, prepareLock(lock, options))
 )
 
 /**
@@ -275,32 +278,24 @@ export const scoped: <
  * @since 0.1.0
  */
 export const tryScoped: <
-  Arg extends
-    | Lock<unknown, unknown, unknown>
-    | string
-    | OnlyOptions<Arg, Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">>
+  Arg extends LockOrName | OnlyOptions<Arg, Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">>
 >(
   lockOrOptions: Arg,
   options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">
-) => [Arg] extends [Lock<unknown, unknown, unknown> | string]
+) => [Arg] extends [LockOrName]
   ? Effect.Effect<
       Option.Option<HoldingOf<Token<Arg>>>,
-      LockStoreError | InvalidLockName | InvalidLockOptions | Exclude<Failures<Arg>, LockTimeout>,
+      CommandError | Exclude<Failures<Arg>, LockTimeout>,
       Services<Arg> | Scope.Scope
     >
-  : <L extends Lock<unknown, unknown, unknown> | string>(
+  : <L extends LockOrName>(
       lock: L
     ) => Effect.Effect<
       Option.Option<HoldingOf<Token<L>>>,
-      LockStoreError | InvalidLockName | InvalidLockOptions | Exclude<Failures<L>, LockTimeout>,
+      CommandError | Exclude<Failures<L>, LockTimeout>,
       Services<L> | Scope.Scope
-    > = dual(
-  isDataFirst,
-  <R, E, T>(
-    lock: Lock<R, E, T> | string,
-    options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">
-  ): Effect.Effect<Option.Option<HoldingOf<T>>, LockStoreError | Invalid | E, R | Scope.Scope> =>
-    Sections.tryScoped(locks, prepareLock(lock, options))
+    > = dual(isDataFirst, (lock: LockOrName, options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">) =>
+  Sections.tryScoped(locks, prepareLock(lock, options))
 )
 
 /**
@@ -337,34 +332,20 @@ export const tryScoped: <
  * @since 0.1.0
  */
 export const withLock: {
-  <
-    A,
-    E,
-    R,
-    L extends Lock<unknown, unknown, unknown> | string,
-    WaitTime extends Duration.Input | undefined = undefined
-  >(
+  <A, E, R, L extends LockOrName, WaitTime extends Duration.Input | undefined = undefined>(
     self: Effect.Effect<A, E, R>,
     lock: L,
     options?: AcquireOptions<WaitTime>
-  ): Effect.Effect<
-    A,
-    E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost | Failures<L>,
-    R | Services<L>
-  >
-  <L extends Lock<unknown, unknown, unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
+  ): Effect.Effect<A, E | TimeoutOf<WaitTime> | CommandError | LockLost | Failures<L>, R | Services<L>>
+  <L extends LockOrName, WaitTime extends Duration.Input | undefined = undefined>(
     lock: L,
     options?: AcquireOptions<WaitTime>
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
-  ) => Effect.Effect<
-    A,
-    E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost | Failures<L>,
-    R | Services<L>
-  >
+  ) => Effect.Effect<A, E | TimeoutOf<WaitTime> | CommandError | LockLost | Failures<L>, R | Services<L>>
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R, R2, E2, T>(self: Effect.Effect<A, E, R>, lock: Lock<R2, E2, T> | string, options?: AcquireOptions) =>
+  <A, E, R>(self: Effect.Effect<A, E, R>, lock: LockOrName, options?: AcquireOptions) =>
     Sections.section(locks, prepareLock(lock, options), self)
 )
 
@@ -413,30 +394,22 @@ export const withLock: {
  * @since 0.1.0
  */
 export const withLockIfAvailable: {
-  <A, E, R, L extends Lock<unknown, unknown, unknown> | string>(
+  <A, E, R, L extends LockOrName>(
     self: Effect.Effect<A, E, R>,
     lock: L,
     options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">
-  ): Effect.Effect<
-    Option.Option<A>,
-    E | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost | Exclude<Failures<L>, LockTimeout>,
-    R | Services<L>
-  >
-  <L extends Lock<unknown, unknown, unknown> | string>(
+  ): Effect.Effect<Option.Option<A>, E | CommandError | LockLost | Exclude<Failures<L>, LockTimeout>, R | Services<L>>
+  <L extends LockOrName>(
     lock: L,
     options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
-  ) => Effect.Effect<
-    Option.Option<A>,
-    E | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost | Exclude<Failures<L>, LockTimeout>,
-    R | Services<L>
-  >
+  ) => Effect.Effect<Option.Option<A>, E | CommandError | LockLost | Exclude<Failures<L>, LockTimeout>, R | Services<L>>
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R, R2, E2, T>(
+  <A, E, R>(
     self: Effect.Effect<A, E, R>,
-    lock: Lock<R2, E2, T> | string,
+    lock: LockOrName,
     options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">
   ) => Sections.trySection(locks, prepareLock(lock, options), self)
 )
@@ -524,7 +497,7 @@ export const orDieIfInvalid = <A, E, R>(
  * @category getters
  * @since 0.1.0
  */
-export const currentHolding = <L extends Lock<unknown, unknown, unknown> | string>(
+export const currentHolding = <L extends LockOrName>(
   lock: L
 ): Effect.Effect<HoldingOf<Token<L>>, NotLockOwner | LockLost | InvalidLockName | InvalidLockOptions, Services<L>> =>
   using(lock, (impl, fiber) =>
@@ -566,9 +539,7 @@ export const currentHolding = <L extends Lock<unknown, unknown, unknown> | strin
  * @category getters
  * @since 0.1.0
  */
-export const inspect = <L extends Lock<unknown, unknown, unknown> | string>(
-  lock: L
-): Effect.Effect<LockState, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
+export const inspect = <L extends LockOrName>(lock: L): Effect.Effect<LockState, CommandError, Services<L>> =>
   using(lock, (impl, fiber) => impl.inspect(fiber))
 
 /**
@@ -580,9 +551,7 @@ export const inspect = <L extends Lock<unknown, unknown, unknown> | string>(
  * @category getters
  * @since 0.1.0
  */
-export const isLocked = <L extends Lock<unknown, unknown, unknown> | string>(
-  lock: L
-): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
+export const isLocked = <L extends LockOrName>(lock: L): Effect.Effect<boolean, CommandError, Services<L>> =>
   using(lock, (impl, fiber) => Effect.map(impl.holders(fiber), ({ length }) => length > 0))
 
 /**
@@ -594,13 +563,10 @@ export const isLocked = <L extends Lock<unknown, unknown, unknown> | string>(
  * @category getters
  * @since 0.1.0
  */
-export const remainingTime = <L extends Lock<unknown, unknown, unknown> | string>(
+export const remainingTime = <L extends LockOrName>(
   lock: L
-): Effect.Effect<
-  Option.Option<Duration.Duration>,
-  LockStoreError | InvalidLockName | InvalidLockOptions,
-  Services<L>
-> => using(lock, (impl, fiber) => Effect.map(impl.holders(fiber), remainingOf))
+): Effect.Effect<Option.Option<Duration.Duration>, CommandError, Services<L>> =>
+  using(lock, (impl, fiber) => Effect.map(impl.holders(fiber), remainingOf))
 
 /** Of a `MultiLock` until the first member's lease ends. */
 const remainingOf = (holders: ReadonlyArray<HolderState>): Option.Option<Duration.Duration> =>
@@ -618,9 +584,7 @@ const remainingOf = (holders: ReadonlyArray<HolderState>): Option.Option<Duratio
  * @category getters
  * @since 0.1.0
  */
-export const holdCount = <L extends Lock<unknown, unknown, unknown> | string>(
-  lock: L
-): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
+export const holdCount = <L extends LockOrName>(lock: L): Effect.Effect<number, CommandError, Services<L>> =>
   using(lock, (impl, fiber) => impl.holdCount(fiber))
 
 /**
@@ -631,10 +595,9 @@ export const holdCount = <L extends Lock<unknown, unknown, unknown> | string>(
  * @category getters
  * @since 0.1.0
  */
-export const isHeldByCurrentOwner = <L extends Lock<unknown, unknown, unknown> | string>(
+export const isHeldByCurrentOwner = <L extends LockOrName>(
   lock: L
-): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
-  Effect.map(holdCount(lock), (count) => count > 0)
+): Effect.Effect<boolean, CommandError, Services<L>> => Effect.map(holdCount(lock), (count) => count > 0)
 
 /**
  * Releases the lock regardless of who holds it, and wakes a waiter. `false` when it was free. A holder that is this client, or has held
@@ -674,13 +637,13 @@ export const isHeldByCurrentOwner = <L extends Lock<unknown, unknown, unknown> |
  * @category mutations
  * @since 0.1.0
  */
-export const forceRelease = <L extends Lock<unknown, unknown, unknown> | string>(
+export const forceRelease = <L extends LockOrName>(
   lock: L,
   options?: {
     /** Free it from these owners only, as {@link inspect} shows them. Default: from its holders. */
     readonly owners?: ReadonlyArray<string> | undefined
   }
-): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<L>> =>
+): Effect.Effect<boolean, CommandError, Services<L>> =>
   using(lock, (impl, fiber) => impl.forceRelease(fiber, options?.owners))
 
 /**

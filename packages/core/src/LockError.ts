@@ -480,12 +480,21 @@ export class LockNotReplicated extends Schema.TaggedError<LockNotReplicated>("ef
 }
 
 /**
+ * The failures of everything that sends a command: `InvalidLockName` and `InvalidLockOptions` before it is sent, then `LockStoreError`.
+ *
+ * @category errors
+ * @since 0.3.0
+ */
+// looked up in an object type, so that editors show the failures and not this name
+export type CommandError = { readonly union: LockStoreError | InvalidLockName | InvalidLockOptions }["union"]
+
+/**
  * The failures of acquiring a lock of any kind.
  *
  * @category errors
  * @since 0.1.0
  */
-export type AcquireError = LockTimeout | LockStoreError | InvalidLockName | InvalidLockOptions
+export type AcquireError = LockTimeout | CommandError
 
 /**
  * The failure that a limited wait adds to those of acquiring: a `Timeout`, or none without a `waitTime`, when the wait has no

@@ -7,7 +7,7 @@ import type * as Duration from "effect/Duration"
 import { lockOf } from "./internal/locks/LockImpl.ts"
 import { MultiLockImpl } from "./internal/locks/MultiLockImpl.ts"
 import type { GrantOptions } from "./AcquireOptions.ts"
-import type { Failures, Lock, Services, Token } from "./Lock.ts"
+import type { Failures, Lock, LockOrName, Services, Token } from "./Lock.ts"
 import type { LockTimeout, TimeoutOf } from "./LockError.ts"
 
 /**
@@ -52,7 +52,7 @@ import type { LockTimeout, TimeoutOf } from "./LockError.ts"
  * @since 0.2.0
  */
 export const make = <
-  const Members extends ReadonlyArray<Lock<unknown, unknown, unknown> | string>,
+  const Members extends ReadonlyArray<LockOrName>,
   WaitTime extends Duration.Input | undefined = undefined
 >(
   members: Members,

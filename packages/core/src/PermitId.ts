@@ -9,8 +9,8 @@ import type * as Effect from "effect/Effect"
 import { dual } from "effect/Function"
 import type * as Option from "effect/Option"
 import * as commands from "./internal/locks/PermitSemaphoreImpl.ts"
-import type { InvalidLockName, InvalidLockOptions, LockLost, LockStoreError } from "./LockError.ts"
-import type { PermitSemaphore, Services } from "./PermitSemaphore.ts"
+import type { CommandError, LockLost } from "./LockError.ts"
+import type { SemaphoreOrName, Services } from "./PermitSemaphore.ts"
 
 /**
  * Gives back permits by their ids, such as ids from a Java service: all of them, or none if one is not held
@@ -25,13 +25,11 @@ import type { PermitSemaphore, Services } from "./PermitSemaphore.ts"
 export const tryRelease: {
   (
     ids: ReadonlyArray<string>
-  ): <S extends PermitSemaphore<unknown> | string>(
-    semaphore: S
-  ) => Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-  <S extends PermitSemaphore<unknown> | string>(
+  ): <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<boolean, CommandError, Services<S>>
+  <S extends SemaphoreOrName>(
     semaphore: S,
     ids: ReadonlyArray<string>
-  ): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  ): Effect.Effect<boolean, CommandError, Services<S>>
 } = dual(2, commands.tryRelease)
 
 /**
@@ -41,15 +39,8 @@ export const tryRelease: {
  * @since 0.3.0
  */
 export const release: {
-  (
-    id: string
-  ): <S extends PermitSemaphore<unknown> | string>(
-    semaphore: S
-  ) => Effect.Effect<void, LockLost | LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-  <S extends PermitSemaphore<unknown> | string>(
-    semaphore: S,
-    id: string
-  ): Effect.Effect<void, LockLost | LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  (id: string): <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<void, LockLost | CommandError, Services<S>>
+  <S extends SemaphoreOrName>(semaphore: S, id: string): Effect.Effect<void, LockLost | CommandError, Services<S>>
 } = dual(2, commands.release)
 
 /**
@@ -66,14 +57,12 @@ export const updateLeaseTime: {
   (
     id: string,
     leaseTime: Duration.Input
-  ): <S extends PermitSemaphore<unknown> | string>(
-    semaphore: S
-  ) => Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-  <S extends PermitSemaphore<unknown> | string>(
+  ): <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<boolean, CommandError, Services<S>>
+  <S extends SemaphoreOrName>(
     semaphore: S,
     id: string,
     leaseTime: Duration.Input
-  ): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  ): Effect.Effect<boolean, CommandError, Services<S>>
 } = dual(3, commands.updateLeaseTime)
 
 /**
@@ -88,15 +77,11 @@ export const updateLeaseTime: {
 export const leaseTime: {
   (
     id: string
-  ): <S extends PermitSemaphore<unknown> | string>(
+  ): <S extends SemaphoreOrName>(
     semaphore: S
-  ) => Effect.Effect<
-    Option.Option<Duration.Duration>,
-    LockStoreError | InvalidLockName | InvalidLockOptions,
-    Services<S>
-  >
-  <S extends PermitSemaphore<unknown> | string>(
+  ) => Effect.Effect<Option.Option<Duration.Duration>, CommandError, Services<S>>
+  <S extends SemaphoreOrName>(
     semaphore: S,
     id: string
-  ): Effect.Effect<Option.Option<Duration.Duration>, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  ): Effect.Effect<Option.Option<Duration.Duration>, CommandError, Services<S>>
 } = dual(2, commands.leaseTime)

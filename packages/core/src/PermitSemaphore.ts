@@ -34,14 +34,7 @@ import {
   preparePermits
 } from "./internal/locks/PermitSemaphoreImpl.ts"
 import { isDataFirst } from "./internal/options/acquireOptions.ts"
-import type {
-  InvalidLockName,
-  InvalidLockOptions,
-  LockLost,
-  LockStoreError,
-  TimeoutOf,
-  WaitTimeOf
-} from "./LockError.ts"
+import type { CommandError, InvalidLockOptions, LockLost, LockStoreError, TimeoutOf, WaitTimeOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -83,6 +76,14 @@ export interface PermitSemaphore<out R = RedisLock> extends Pipeable {
  * @since 0.3.0
  */
 export const isPermitSemaphore = (u: unknown): u is PermitSemaphore<unknown> => Predicate.hasProperty(u, TypeId)
+
+/**
+ * A semaphore, or the name of one.
+ *
+ * @category type-level
+ * @since 0.3.0
+ */
+export type SemaphoreOrName = PermitSemaphore<unknown> | string
 
 /**
  * The services that a semaphore requires; for a name, {@link RedisLock}.
@@ -184,13 +185,10 @@ export const make = (name: string, options?: { readonly permits?: number | undef
 export const provide: {
   (service: RedisLock["Service"]): <R>(semaphore: PermitSemaphore<R>) => PermitSemaphore<Exclude<R, RedisLock>>
   <R>(semaphore: PermitSemaphore<R>, service: RedisLock["Service"]): PermitSemaphore<Exclude<R, RedisLock>>
-} = dual(
-  2,
-  <R>(semaphore: PermitSemaphore<R>, service: RedisLock["Service"]): PermitSemaphore<Exclude<R, RedisLock>> => {
-    const { invalid, name, permits } = permitSemaphoreOf(semaphore)
-    return new PermitSemaphoreImpl(name, permits, service, invalid)
-  }
-)
+} = dual(2, <R>(semaphore: PermitSemaphore<R>, service: RedisLock["Service"]) => {
+  const { invalid, name, permits } = permitSemaphoreOf(semaphore)
+  return new PermitSemaphoreImpl<Exclude<R, RedisLock>>(name, permits, service, invalid)
+})
 
 /**
  * Acquires permits (default: one) for as long as the scope is open.
@@ -223,25 +221,19 @@ export const provide: {
  * @since 0.2.0
  */
 export const scoped: <
-  Arg extends PermitSemaphore<unknown> | string | OnlyOptions<Arg, ScopedOptions>,
+  Arg extends SemaphoreOrName | OnlyOptions<Arg, ScopedOptions>,
   WaitTime extends Duration.Input | undefined = undefined
 >(
   semaphoreOrOptions: Arg,
   options?: ScopedOptions<WaitTime>
-) => [Arg] extends [PermitSemaphore<unknown> | string]
-  ? Effect.Effect<
-      Permit,
-      TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions,
-      Services<Arg> | Scope.Scope
-    >
-  : <S extends PermitSemaphore<unknown> | string>(
+) => [Arg] extends [SemaphoreOrName]
+  ? Effect.Effect<Permit, TimeoutOf<WaitTime> | CommandError, Services<Arg> | Scope.Scope>
+  : <S extends SemaphoreOrName>(
       semaphore: S
-    ) => Effect.Effect<
-      Permit,
-      TimeoutOf<WaitTimeOf<Arg>> | LockStoreError | InvalidLockName | InvalidLockOptions,
-      Services<S> | Scope.Scope
-    > = dual(isDataFirst, (semaphore: PermitSemaphore<unknown> | string, options?: ScopedOptions) =>
-  Sections.scoped(leasedPermits, preparePermits(semaphore, options?.permits ?? 1, options))
+    ) => Effect.Effect<Permit, TimeoutOf<WaitTimeOf<Arg>> | CommandError, Services<S> | Scope.Scope> = dual(
+  isDataFirst,
+  (semaphore: SemaphoreOrName, options?: ScopedOptions) =>
+    Sections.scoped(leasedPermits, preparePermits(semaphore, options?.permits ?? 1, options))
 )
 
 /**
@@ -261,25 +253,17 @@ export const scoped: <
  * @category acquiring
  * @since 0.2.0
  */
-export const tryScoped: <
-  Arg extends PermitSemaphore<unknown> | string | OnlyOptions<Arg, Omit<ScopedOptions, "waitTime">>
->(
+export const tryScoped: <Arg extends SemaphoreOrName | OnlyOptions<Arg, Omit<ScopedOptions, "waitTime">>>(
   semaphoreOrOptions: Arg,
   options?: Omit<ScopedOptions, "waitTime">
-) => [Arg] extends [PermitSemaphore<unknown> | string]
-  ? Effect.Effect<
-      Option.Option<Permit>,
-      LockStoreError | InvalidLockName | InvalidLockOptions,
-      Services<Arg> | Scope.Scope
-    >
-  : <S extends PermitSemaphore<unknown> | string>(
+) => [Arg] extends [SemaphoreOrName]
+  ? Effect.Effect<Option.Option<Permit>, CommandError, Services<Arg> | Scope.Scope>
+  : <S extends SemaphoreOrName>(
       semaphore: S
-    ) => Effect.Effect<
-      Option.Option<Permit>,
-      LockStoreError | InvalidLockName | InvalidLockOptions,
-      Services<S> | Scope.Scope
-    > = dual(isDataFirst, (semaphore: PermitSemaphore<unknown> | string, options?: Omit<ScopedOptions, "waitTime">) =>
-  Sections.tryScoped(leasedPermits, preparePermits(semaphore, options?.permits ?? 1, options))
+    ) => Effect.Effect<Option.Option<Permit>, CommandError, Services<S> | Scope.Scope> = dual(
+  isDataFirst,
+  (semaphore: SemaphoreOrName, options?: Omit<ScopedOptions, "waitTime">) =>
+    Sections.tryScoped(leasedPermits, preparePermits(semaphore, options?.permits ?? 1, options))
 )
 
 /**
@@ -313,35 +297,23 @@ export const tryScoped: <
  * @since 0.2.0
  */
 export const withPermits: {
-  <A, E, R, S extends PermitSemaphore<unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
+  <A, E, R, S extends SemaphoreOrName, WaitTime extends Duration.Input | undefined = undefined>(
     self: Effect.Effect<A, E, R>,
     semaphore: S,
     permits: number,
     options?: GrantOptions<WaitTime>
-  ): Effect.Effect<
-    A,
-    E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
-    R | Services<S>
-  >
-  <S extends PermitSemaphore<unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
+  ): Effect.Effect<A, E | TimeoutOf<WaitTime> | CommandError | LockLost, R | Services<S>>
+  <S extends SemaphoreOrName, WaitTime extends Duration.Input | undefined = undefined>(
     semaphore: S,
     permits: number,
     options?: GrantOptions<WaitTime>
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
-  ) => Effect.Effect<
-    A,
-    E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
-    R | Services<S>
-  >
+  ) => Effect.Effect<A, E | TimeoutOf<WaitTime> | CommandError | LockLost, R | Services<S>>
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R>(
-    self: Effect.Effect<A, E, R>,
-    semaphore: PermitSemaphore<unknown> | string,
-    permits: number,
-    options?: GrantOptions
-  ) => Sections.section(leasedPermits, preparePermits(semaphore, permits, options), self)
+  <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, permits: number, options?: GrantOptions) =>
+    Sections.section(leasedPermits, preparePermits(semaphore, permits, options), self)
 )
 
 /**
@@ -351,28 +323,20 @@ export const withPermits: {
  * @since 0.2.0
  */
 export const withPermit: {
-  <A, E, R, S extends PermitSemaphore<unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
+  <A, E, R, S extends SemaphoreOrName, WaitTime extends Duration.Input | undefined = undefined>(
     self: Effect.Effect<A, E, R>,
     semaphore: S,
     options?: GrantOptions<WaitTime>
-  ): Effect.Effect<
-    A,
-    E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
-    R | Services<S>
-  >
-  <S extends PermitSemaphore<unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
+  ): Effect.Effect<A, E | TimeoutOf<WaitTime> | CommandError | LockLost, R | Services<S>>
+  <S extends SemaphoreOrName, WaitTime extends Duration.Input | undefined = undefined>(
     semaphore: S,
     options?: GrantOptions<WaitTime>
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
-  ) => Effect.Effect<
-    A,
-    E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
-    R | Services<S>
-  >
+  ) => Effect.Effect<A, E | TimeoutOf<WaitTime> | CommandError | LockLost, R | Services<S>>
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: PermitSemaphore<unknown> | string, options?: GrantOptions) =>
+  <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, options?: GrantOptions) =>
     withPermits(self, semaphore, 1, options)
 )
 
@@ -384,30 +348,22 @@ export const withPermit: {
  * @since 0.2.0
  */
 export const withPermitIfAvailable: {
-  <A, E, R, S extends PermitSemaphore<unknown> | string>(
+  <A, E, R, S extends SemaphoreOrName>(
     self: Effect.Effect<A, E, R>,
     semaphore: S,
     options?: Pick<GrantOptions, "leaseTime" | "maxHold">
-  ): Effect.Effect<
-    Option.Option<A>,
-    E | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
-    R | Services<S>
-  >
-  <S extends PermitSemaphore<unknown> | string>(
+  ): Effect.Effect<Option.Option<A>, E | CommandError | LockLost, R | Services<S>>
+  <S extends SemaphoreOrName>(
     semaphore: S,
     options?: Pick<GrantOptions, "leaseTime" | "maxHold">
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
-  ) => Effect.Effect<
-    Option.Option<A>,
-    E | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
-    R | Services<S>
-  >
+  ) => Effect.Effect<Option.Option<A>, E | CommandError | LockLost, R | Services<S>>
 } = dual(
   (args) => Effect.isEffect(args[0]),
   <A, E, R>(
     self: Effect.Effect<A, E, R>,
-    semaphore: PermitSemaphore<unknown> | string,
+    semaphore: SemaphoreOrName,
     options?: Pick<GrantOptions, "leaseTime" | "maxHold">
   ) => Sections.trySection(leasedPermits, preparePermits(semaphore, 1, options), self)
 )
@@ -423,18 +379,9 @@ export const withPermitIfAvailable: {
  * @since 0.2.0
  */
 export const trySetPermits: {
-  (
-    permits: number
-  ): <S extends PermitSemaphore<unknown> | string>(
-    semaphore: S
-  ) => Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-  <S extends PermitSemaphore<unknown> | string>(
-    semaphore: S,
-    permits: number
-  ): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-} = dual(2, (semaphore: PermitSemaphore<unknown> | string, permits: number) =>
-  commands.setPermits(semaphore, permits, false)
-)
+  (permits: number): <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<boolean, CommandError, Services<S>>
+  <S extends SemaphoreOrName>(semaphore: S, permits: number): Effect.Effect<boolean, CommandError, Services<S>>
+} = dual(2, (semaphore: SemaphoreOrName, permits: number) => commands.setPermits(semaphore, permits, false))
 
 /**
  * Sets the total number of permits, including held ones, at least 0; creates the semaphore if it does not exist.
@@ -453,16 +400,9 @@ export const trySetPermits: {
  * @since 0.2.0
  */
 export const setPermits: {
-  (
-    permits: number
-  ): <S extends PermitSemaphore<unknown> | string>(
-    semaphore: S
-  ) => Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-  <S extends PermitSemaphore<unknown> | string>(
-    semaphore: S,
-    permits: number
-  ): Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-} = dual(2, (semaphore: PermitSemaphore<unknown> | string, permits: number) =>
+  (permits: number): <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<void, CommandError, Services<S>>
+  <S extends SemaphoreOrName>(semaphore: S, permits: number): Effect.Effect<void, CommandError, Services<S>>
+} = dual(2, (semaphore: SemaphoreOrName, permits: number) =>
   Effect.asVoid(commands.setPermits(semaphore, permits, true))
 )
 
@@ -477,15 +417,8 @@ export const setPermits: {
  * @since 0.2.0
  */
 export const addPermits: {
-  (
-    permits: number
-  ): <S extends PermitSemaphore<unknown> | string>(
-    semaphore: S
-  ) => Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-  <S extends PermitSemaphore<unknown> | string>(
-    semaphore: S,
-    permits: number
-  ): Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  (permits: number): <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<void, CommandError, Services<S>>
+  <S extends SemaphoreOrName>(semaphore: S, permits: number): Effect.Effect<void, CommandError, Services<S>>
 } = dual(2, commands.addPermits)
 
 /**
@@ -497,10 +430,9 @@ export const addPermits: {
  * @category getters
  * @since 0.2.0
  */
-export const availablePermits = <S extends PermitSemaphore<unknown> | string>(
+export const availablePermits = <S extends SemaphoreOrName>(
   semaphore: S
-): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>> =>
-  commands.countPermits(semaphore, (available) => available)
+): Effect.Effect<number, CommandError, Services<S>> => commands.countPermits(semaphore, (available) => available)
 
 /**
  * The number of permits that are held at this moment, by all processes.
@@ -511,10 +443,9 @@ export const availablePermits = <S extends PermitSemaphore<unknown> | string>(
  * @category getters
  * @since 0.2.0
  */
-export const acquiredPermits = <S extends PermitSemaphore<unknown> | string>(
+export const acquiredPermits = <S extends SemaphoreOrName>(
   semaphore: S
-): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>> =>
-  commands.countPermits(semaphore, (_available, held) => held)
+): Effect.Effect<number, CommandError, Services<S>> => commands.countPermits(semaphore, (_available, held) => held)
 
 /**
  * The total number of permits, free and held.
@@ -525,7 +456,7 @@ export const acquiredPermits = <S extends PermitSemaphore<unknown> | string>(
  * @category getters
  * @since 0.2.0
  */
-export const totalPermits = <S extends PermitSemaphore<unknown> | string>(
+export const totalPermits = <S extends SemaphoreOrName>(
   semaphore: S
-): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>> =>
+): Effect.Effect<number, CommandError, Services<S>> =>
   commands.countPermits(semaphore, (available, held) => available + held)

@@ -17,7 +17,7 @@ import { holdingOf, recordOf } from "./internal/coordination/record.ts"
 import { printsAs } from "./internal/report/shown.ts"
 import * as Lock from "./Lock.ts"
 import {
-  type InvalidLockName,
+  type CommandError,
   InvalidLockOptions,
   type LockLost,
   type LockReentered,
@@ -205,19 +205,11 @@ export const run: {
     once: RunOnce<A, R>
   ): <E, R2>(
     self: Effect.Effect<A, E, R2>
-  ) => Effect.Effect<
-    A,
-    E | LockLost | LockReentered | LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError,
-    R | R2
-  >
+  ) => Effect.Effect<A, E | LockLost | LockReentered | CommandError | Schema.SchemaError, R | R2>
   <A, E, R2, R>(
     self: Effect.Effect<A, E, R2>,
     once: RunOnce<A, R>
-  ): Effect.Effect<
-    A,
-    E | LockLost | LockReentered | LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError,
-    R | R2
-  >
+  ): Effect.Effect<A, E | LockLost | LockReentered | CommandError | Schema.SchemaError, R | R2>
 } = dual(2, <A, E, R2, R>(self: Effect.Effect<A, E, R2>, once: RunOnce<A, R>) =>
   Effect.gen(function* () {
     const { json, kept, lock } = once as Once<A, R>
@@ -263,7 +255,7 @@ export const run: {
  */
 export const result = <A, R>(
   once: RunOnce<A, R>
-): Effect.Effect<Option.Option<A>, LockStoreError | InvalidLockName | InvalidLockOptions | Schema.SchemaError, R> =>
+): Effect.Effect<Option.Option<A>, CommandError | Schema.SchemaError, R> =>
   Effect.gen(function* () {
     const { json, kept } = once as Once<A, R>
     const found = (yield* (yield* kept).record.read).record

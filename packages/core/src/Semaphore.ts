@@ -43,7 +43,7 @@ import {
 import { isDataFirstOfPermits, maxPermits, parsePeriod } from "./internal/options/acquireOptions.ts"
 import { runOrDescribe } from "./internal/store/failures.ts"
 import * as operations from "./internal/store/operations/semaphore.ts"
-import type { InvalidLockName, InvalidLockOptions, LockLost, LockStoreError, TimeoutOf } from "./LockError.ts"
+import type { CommandError, LockLost, TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -85,6 +85,14 @@ export interface Semaphore<out R = RedisLock> extends Pipeable {
  * @since 0.3.0
  */
 export const isSemaphore = (u: unknown): u is Semaphore<unknown> => Predicate.hasProperty(u, TypeId)
+
+/**
+ * A semaphore, or the name of one.
+ *
+ * @category type-level
+ * @since 0.3.0
+ */
+export type SemaphoreOrName = Semaphore<unknown> | string
 
 /**
  * The services that a semaphore requires; for a name, {@link RedisLock}.
@@ -194,35 +202,23 @@ export const provide: {
  * @since 0.2.0
  */
 export const withPermits: {
-  <A, E, R, S extends Semaphore<unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
+  <A, E, R, S extends SemaphoreOrName, WaitTime extends Duration.Input | undefined = undefined>(
     self: Effect.Effect<A, E, R>,
     semaphore: S,
     permits: number,
     options?: AcquireOptions<WaitTime>
-  ): Effect.Effect<
-    A,
-    E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
-    R | Services<S>
-  >
-  <S extends Semaphore<unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
+  ): Effect.Effect<A, E | TimeoutOf<WaitTime> | CommandError | LockLost, R | Services<S>>
+  <S extends SemaphoreOrName, WaitTime extends Duration.Input | undefined = undefined>(
     semaphore: S,
     permits: number,
     options?: AcquireOptions<WaitTime>
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
-  ) => Effect.Effect<
-    A,
-    E | TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
-    R | Services<S>
-  >
+  ) => Effect.Effect<A, E | TimeoutOf<WaitTime> | CommandError | LockLost, R | Services<S>>
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R>(
-    self: Effect.Effect<A, E, R>,
-    semaphore: Semaphore<unknown> | string,
-    permits: number,
-    options?: AcquireOptions
-  ) => Sections.section(anonymousPermits, prepareAnonymous(semaphore, permits, options, "holder"), self)
+  <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, permits: number, options?: AcquireOptions) =>
+    Sections.section(anonymousPermits, prepareAnonymous(semaphore, permits, options, "holder"), self)
 )
 
 /**
@@ -241,28 +237,20 @@ export const withPermits: {
  * @since 0.2.0
  */
 export const withPermitsIfAvailable: {
-  <A, E, R, S extends Semaphore<unknown> | string>(
+  <A, E, R, S extends SemaphoreOrName>(
     self: Effect.Effect<A, E, R>,
     semaphore: S,
     permits: number
-  ): Effect.Effect<
-    Option.Option<A>,
-    E | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
-    R | Services<S>
-  >
-  <S extends Semaphore<unknown> | string>(
+  ): Effect.Effect<Option.Option<A>, E | CommandError | LockLost, R | Services<S>>
+  <S extends SemaphoreOrName>(
     semaphore: S,
     permits: number
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
-  ) => Effect.Effect<
-    Option.Option<A>,
-    E | LockStoreError | InvalidLockName | InvalidLockOptions | LockLost,
-    R | Services<S>
-  >
+  ) => Effect.Effect<Option.Option<A>, E | CommandError | LockLost, R | Services<S>>
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: Semaphore<unknown> | string, permits: number) =>
+  <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, permits: number) =>
     Sections.trySection(anonymousPermits, prepareAnonymous(semaphore, permits, undefined, "holder"), self)
 )
 
@@ -291,23 +279,15 @@ export const scoped: {
   <WaitTime extends Duration.Input | undefined = undefined>(
     permits: number,
     options?: AcquireOptions<WaitTime>
-  ): <S extends Semaphore<unknown> | string>(
+  ): <S extends SemaphoreOrName>(
     semaphore: S
-  ) => Effect.Effect<
-    void,
-    TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions,
-    Services<S> | Scope.Scope
-  >
-  <S extends Semaphore<unknown> | string, WaitTime extends Duration.Input | undefined = undefined>(
+  ) => Effect.Effect<void, TimeoutOf<WaitTime> | CommandError, Services<S> | Scope.Scope>
+  <S extends SemaphoreOrName, WaitTime extends Duration.Input | undefined = undefined>(
     semaphore: S,
     permits: number,
     options?: AcquireOptions<WaitTime>
-  ): Effect.Effect<
-    void,
-    TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions,
-    Services<S> | Scope.Scope
-  >
-} = dual(isDataFirstOfPermits, (semaphore: Semaphore<unknown> | string, permits: number, options?: AcquireOptions) =>
+  ): Effect.Effect<void, TimeoutOf<WaitTime> | CommandError, Services<S> | Scope.Scope>
+} = dual(isDataFirstOfPermits, (semaphore: SemaphoreOrName, permits: number, options?: AcquireOptions) =>
   Effect.asVoid(Sections.scoped(anonymousPermits, prepareAnonymous(semaphore, permits, options, "holder")))
 )
 
@@ -328,21 +308,17 @@ export const scoped: {
  * @category acquiring
  * @since 0.2.0
  */
-export const acquire: <
-  Arg extends Semaphore<unknown> | string | number,
-  WaitTime extends Duration.Input | undefined = undefined
->(
+export const acquire: <Arg extends SemaphoreOrName | number, WaitTime extends Duration.Input | undefined = undefined>(
   semaphoreOrPermits: Arg,
   permitsOrOptions?: [Arg] extends [number] ? AcquireOptions<WaitTime> : number,
   options?: AcquireOptions<WaitTime>
 ) => [Arg] extends [number]
-  ? <S extends Semaphore<unknown> | string>(
-      semaphore: S
-    ) => Effect.Effect<void, TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-  : Effect.Effect<void, TimeoutOf<WaitTime> | LockStoreError | InvalidLockName | InvalidLockOptions, Services<Arg>> =
-  dual(isDataFirstOfPermits, (semaphore: Semaphore<unknown> | string, permits: number = 1, options?: AcquireOptions) =>
+  ? <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<void, TimeoutOf<WaitTime> | CommandError, Services<S>>
+  : Effect.Effect<void, TimeoutOf<WaitTime> | CommandError, Services<Arg>> = dual(
+  isDataFirstOfPermits,
+  (semaphore: SemaphoreOrName, permits: number = 1, options?: AcquireOptions) =>
     Sections.acquired(anonymousPermits, prepareAnonymous(semaphore, permits, options, "anybody"))
-  )
+)
 
 /**
  * Tries once to acquire permits (default: one), without waiting; otherwise like {@link acquire}. `false` when they are not
@@ -351,16 +327,14 @@ export const acquire: <
  * @category acquiring
  * @since 0.2.0
  */
-export const tryAcquire: <Arg extends Semaphore<unknown> | string | number>(
+export const tryAcquire: <Arg extends SemaphoreOrName | number>(
   semaphoreOrPermits: Arg,
   permits?: number
 ) => [Arg] extends [number]
-  ? <S extends Semaphore<unknown> | string>(
-      semaphore: S
-    ) => Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-  : Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<Arg>> = dual(
+  ? <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<boolean, CommandError, Services<S>>
+  : Effect.Effect<boolean, CommandError, Services<Arg>> = dual(
   isDataFirstOfPermits,
-  (semaphore: Semaphore<unknown> | string, permits: number = 1) =>
+  (semaphore: SemaphoreOrName, permits: number = 1) =>
     Sections.tryAcquired(anonymousPermits, prepareAnonymous(semaphore, permits, undefined, "anybody"))
 )
 
@@ -380,16 +354,14 @@ export const tryAcquire: <Arg extends Semaphore<unknown> | string | number>(
  * @category mutations
  * @since 0.2.0
  */
-export const release: <Arg extends Semaphore<unknown> | string | number>(
+export const release: <Arg extends SemaphoreOrName | number>(
   semaphoreOrPermits: Arg,
   permits?: number
 ) => [Arg] extends [number]
-  ? <S extends Semaphore<unknown> | string>(
-      semaphore: S
-    ) => Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-  : Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<Arg>> = dual(
+  ? <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<void, CommandError, Services<S>>
+  : Effect.Effect<void, CommandError, Services<Arg>> = dual(
   isDataFirstOfPermits,
-  (semaphore: Semaphore<unknown> | string, permits: number = 1) =>
+  (semaphore: SemaphoreOrName, permits: number = 1) =>
     withSemaphore(semaphore, permits, 0, (impl, client, key) =>
       permits === 0 ? Effect.void : Effect.asVoid(add(impl, client, key, permits, impl.permits !== undefined))
     )
@@ -401,16 +373,14 @@ export const release: <Arg extends Semaphore<unknown> | string | number>(
  * @category mutations
  * @since 0.2.0
  */
-export const releaseIfExists: <Arg extends Semaphore<unknown> | string | number>(
+export const releaseIfExists: <Arg extends SemaphoreOrName | number>(
   semaphoreOrPermits: Arg,
   permits?: number
 ) => [Arg] extends [number]
-  ? <S extends Semaphore<unknown> | string>(
-      semaphore: S
-    ) => Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-  : Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<Arg>> = dual(
+  ? <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<boolean, CommandError, Services<S>>
+  : Effect.Effect<boolean, CommandError, Services<Arg>> = dual(
   isDataFirstOfPermits,
-  (semaphore: Semaphore<unknown> | string, permits: number = 1) =>
+  (semaphore: SemaphoreOrName, permits: number = 1) =>
     withSemaphore(semaphore, permits, 1, (impl, client, key) => add(impl, client, key, permits, true))
 )
 
@@ -428,21 +398,15 @@ export const trySetPermits: {
   (
     permits: number,
     options?: { readonly timeToLive?: Duration.Input | undefined }
-  ): <S extends Semaphore<unknown> | string>(
-    semaphore: S
-  ) => Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-  <S extends Semaphore<unknown> | string>(
+  ): <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<boolean, CommandError, Services<S>>
+  <S extends SemaphoreOrName>(
     semaphore: S,
     permits: number,
     options?: { readonly timeToLive?: Duration.Input | undefined }
-  ): Effect.Effect<boolean, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
+  ): Effect.Effect<boolean, CommandError, Services<S>>
 } = dual(
   isDataFirstOfPermits,
-  (
-    semaphore: Semaphore<unknown> | string,
-    permits: number,
-    options?: { readonly timeToLive?: Duration.Input | undefined }
-  ) => {
+  (semaphore: SemaphoreOrName, permits: number, options?: { readonly timeToLive?: Duration.Input | undefined }) => {
     const life = options?.timeToLive === undefined ? 0 : parsePeriod("timeToLive", options.timeToLive)
     if (typeof life !== "number") return Effect.fail(life)
     return withSemaphore(semaphore, permits, 0, (impl, client, key) =>
@@ -462,16 +426,9 @@ export const trySetPermits: {
  * @since 0.2.0
  */
 export const addPermits: {
-  (
-    permits: number
-  ): <S extends Semaphore<unknown> | string>(
-    semaphore: S
-  ) => Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-  <S extends Semaphore<unknown> | string>(
-    semaphore: S,
-    permits: number
-  ): Effect.Effect<void, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>>
-} = dual(2, (semaphore: Semaphore<unknown> | string, permits: number) =>
+  (permits: number): <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<void, CommandError, Services<S>>
+  <S extends SemaphoreOrName>(semaphore: S, permits: number): Effect.Effect<void, CommandError, Services<S>>
+} = dual(2, (semaphore: SemaphoreOrName, permits: number) =>
   withSemaphore(semaphore, permits, -maxPermits, (impl, client, key) =>
     Effect.asVoid(add(impl, client, key, permits, false))
   )
@@ -487,9 +444,9 @@ export const addPermits: {
  * @category mutations
  * @since 0.2.0
  */
-export const drainPermits = <S extends Semaphore<unknown> | string>(
+export const drainPermits = <S extends SemaphoreOrName>(
   semaphore: S
-): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>> => drain(semaphore)
+): Effect.Effect<number, CommandError, Services<S>> => drain(semaphore)
 
 /**
  * The number of permits that are free at this moment. It may have changed by the time you see it: to act on it, acquire.
@@ -500,6 +457,6 @@ export const drainPermits = <S extends Semaphore<unknown> | string>(
  * @category getters
  * @since 0.2.0
  */
-export const availablePermits = <S extends Semaphore<unknown> | string>(
+export const availablePermits = <S extends SemaphoreOrName>(
   semaphore: S
-): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, Services<S>> => countFree(semaphore)
+): Effect.Effect<number, CommandError, Services<S>> => countFree(semaphore)

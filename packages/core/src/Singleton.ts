@@ -14,7 +14,7 @@ import { recordOf } from "./internal/coordination/record.ts"
 import { growing } from "./internal/time/clock.ts"
 import * as LeaderElection from "./LeaderElection.ts"
 import * as Lock from "./Lock.ts"
-import type { InvalidLockName, InvalidLockOptions, LockStoreError } from "./LockError.ts"
+import type { CommandError, InvalidLockName } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -133,9 +133,7 @@ const run = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>, options: Sin
  * @category getters
  * @since 0.3.0
  */
-export const health = (
-  name: string
-): Stream.Stream<Health, LockStoreError | InvalidLockName | InvalidLockOptions, RedisLock> =>
+export const health = (name: string): Stream.Stream<Health, CommandError, RedisLock> =>
   Stream.map(
     LeaderElection.changes(electionOf(name)),
     Option.match({
