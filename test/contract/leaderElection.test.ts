@@ -102,6 +102,25 @@ const contract = (backend: Backend): void => {
         }).pipe(Effect.scoped)
       )
 
+      it.effect(
+        "What a leader proclaims through an election bound to a service, everybody else can read, and the reverse",
+        () =>
+          Effect.gen(function* () {
+            const election = addresses()
+            const bound = LeaderElection.provide(election, yield* RedisLock.RedisLock)
+            for (const [leads, reads] of [
+              [bound, election],
+              [election, bound]
+            ] as const) {
+              yield* Effect.gen(function* () {
+                yield* LeaderElection.campaign(leads, { proclaim: "here" })
+                const leader = Option.getOrThrow(yield* LeaderElection.leader(reads))
+                assert.deepStrictEqual(leader.value, Option.some("here"))
+              }).pipe(Effect.scoped)
+            }
+          })
+      )
+
       it.effect("A leader that proclaims nothing is seen without a value", () =>
         Effect.gen(function* () {
           const election = LeaderElection.make(freshName("election"))

@@ -164,24 +164,25 @@ export interface LeaderElectionOptions<in out A = never> {
  * @since 0.3.0
  */
 export const make = <A = never>(name: string, options?: LeaderElectionOptions<A>): LeaderElection<A> =>
-  new Election<A, RedisLock>(
+  new Election(
     Lock.make(name),
     FairLock.make(name),
-    (options?.value ?? Schema.Never) as Schema.Codec<A, unknown>,
+    Schema.fromJsonString(Schema.toCodecJson((options?.value ?? Schema.Never) as Schema.Codec<A, unknown>)),
     options?.fair !== false
-  ) as unknown as LeaderElection<A>
+  )
 
-class Election<A, R> extends Pipeable.Class {
+class Election<A, R> extends Pipeable.Class implements LeaderElection<A, R> {
+  declare readonly [TypeId]: LeaderElection<A, R>[TypeId]
   readonly plain: Lock.Lock<R>
   readonly fair: Lock.Lock<R>
   readonly json: Schema.Codec<A, string>
   readonly isFair: boolean
 
-  constructor(plain: Lock.Lock<R>, fair: Lock.Lock<R>, value: Schema.Codec<A, unknown>, isFair: boolean) {
+  constructor(plain: Lock.Lock<R>, fair: Lock.Lock<R>, json: Schema.Codec<A, string>, isFair: boolean) {
     super()
     this.plain = plain
     this.fair = fair
-    this.json = Schema.fromJsonString(Schema.toCodecJson(value))
+    this.json = json
     this.isFair = isFair
   }
 
@@ -194,7 +195,7 @@ Object.defineProperty(Election.prototype, TypeId, { value: { _A: identity, _R: i
 
 printsAs(Election.prototype, ({ name }) => ({ _id: "effect-redis-lock/LeaderElection", name }))
 
-const implOf = <A, R>(election: LeaderElection<A, R>): Election<A, R> => election as unknown as Election<A, R>
+const implOf = <A, R>(election: LeaderElection<A, R>): Election<A, R> => election as Election<A, R>
 
 /**
  * Binds an election to one service, so that it no longer requires one.
@@ -205,14 +206,10 @@ const implOf = <A, R>(election: LeaderElection<A, R>): Election<A, R> => electio
 export const provide: {
   (service: RedisLock["Service"]): <A, R>(election: LeaderElection<A, R>) => LeaderElection<A, Exclude<R, RedisLock>>
   <A, R>(election: LeaderElection<A, R>, service: RedisLock["Service"]): LeaderElection<A, Exclude<R, RedisLock>>
-} = dual(
-  2,
-  <A, R>(election: LeaderElection<A, R>, service: RedisLock["Service"]): LeaderElection<A, Exclude<R, RedisLock>> => {
-    const { fair, isFair, json, plain } = implOf(election)
-    const bound = new Election(Lock.provide(plain, service), Lock.provide(fair, service), json, isFair)
-    return bound as unknown as LeaderElection<A, Exclude<R, RedisLock>>
-  }
-)
+} = dual(2, <A, R>(election: LeaderElection<A, R>, service: RedisLock["Service"]) => {
+  const { fair, isFair, json, plain } = implOf(election)
+  return new Election(Lock.provide(plain, service), Lock.provide(fair, service), json, isFair)
+})
 
 /**
  * Options of {@link campaign}.
