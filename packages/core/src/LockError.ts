@@ -8,15 +8,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import {
-  errorJson,
-  lossReasons,
-  lossText,
-  memberFailuresText,
-  noPermitsText,
-  notReplicatedText
-} from "./internal/report/errorText.ts"
-import { causeText, isError, nameOf, shown, seconds } from "./internal/report/shown.ts"
+import { causeText, isError, jsonWithMessage, nameOf, shown, seconds } from "./internal/report/shown.ts"
 import { storeReasons, transientReasons } from "./internal/report/storeReasons.ts"
 
 /**
@@ -97,11 +89,18 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
             : `, whose lease runs for ${seconds(this.holder.remaining)} more, or longer if it is renewed`)
     return `Lock "${this.lock}" was not free within ${seconds(this.waited)}${held}.`
   }
-
-  override toJSON(): unknown {
-    return errorJson(this)
-  }
 }
+
+const noPermitsText = (
+  semaphore: string,
+  waited: string,
+  { available, exists, wanted }: NonNullable<LockTimeout["permits"]>
+): string =>
+  exists === false
+    ? `Semaphore "${semaphore}" did not exist within ${waited}. ` +
+      `Create it with trySetPermits, or give make the number of its permits.`
+    : `Semaphore "${semaphore}" did not have ${wanted} free permit${wanted === 1 ? "" : "s"} within ${waited}` +
+      (available === undefined ? "." : `; it had ${available}.`)
 
 /**
  * The latch did not open within `waitTime`. `count` is its count when it was last read. A value to catch, not a fault.
@@ -127,10 +126,6 @@ export class LatchTimeout extends Schema.TaggedError<LatchTimeout>("effect-redis
   override get message(): string {
     return `Latch "${this.latch}" did not open within ${seconds(this.waited)}; its count was ${this.count}.`
   }
-
-  override toJSON(): unknown {
-    return errorJson(this)
-  }
 }
 
 /**
@@ -147,7 +142,14 @@ export class LatchTimeout extends Schema.TaggedError<LatchTimeout>("effect-redis
  * @category models
  * @since 0.1.0
  */
-export const LossReason = Schema.Literals(lossReasons)
+export const LossReason = Schema.Literals([
+  "Expired",
+  "NotOwner",
+  "RenewalFailed",
+  "HeldTooLong",
+  "ClientClosed",
+  "Released"
+])
 
 /**
  * The type of {@link LossReason}.
@@ -156,6 +158,26 @@ export const LossReason = Schema.Literals(lossReasons)
  * @since 0.1.0
  */
 export type LossReason = typeof LossReason.Type
+
+/** How a lock was lost, and what to do about it. */
+const lossText = ({ cause, reason, stalled }: LockLost): string => {
+  switch (reason) {
+    case "Expired":
+      return stalled === true
+        ? "its lease ran out while the process was stopped or blocked"
+        : "its lease ran out before it was released. Renew it (leave out leaseTime), or choose a longer lease"
+    case "NotOwner":
+      return "Redis no longer has it under this owner: it was force-released, deleted, evicted, or Redis lost its data"
+    case "RenewalFailed":
+      return `it was not renewed before its lease ran out: ${renewalText(cause)}`
+    case "HeldTooLong":
+      return "it was held for its maxHold. Find out why its section takes so long, or choose a longer maxHold"
+    case "ClientClosed":
+      return "its client was closed while it was held, and released it"
+    case "Released":
+      return "its own holder has released it"
+  }
+}
 
 const renewalText = (cause: unknown): string =>
   isError(cause) && cause instanceof LockStoreError
@@ -189,11 +211,7 @@ export class LockLost extends Schema.TaggedError<LockLost>("effect-redis-lock/Lo
         ? ""
         : ` Noticed ${seconds(this.late)} after the lease had ended` +
           (this.stalled === true && this.reason !== "Expired" ? ", as the process was stopped or blocked." : ".")
-    return `Lock "${this.lock}" was lost: ${lossText(this, renewalText(this.cause))}.${late}`
-  }
-
-  override toJSON(): unknown {
-    return errorJson(this)
+    return `Lock "${this.lock}" was lost: ${lossText(this)}.${late}`
   }
 }
 
@@ -211,10 +229,6 @@ export class NotLockOwner extends Schema.TaggedError<NotLockOwner>("effect-redis
       `Lock "${this.lock}" is not held by the current owner. ` +
       `Ask inside Lock.withLock, in the fiber or scope that acquired it, or under Lock.withOwner.`
     )
-  }
-
-  override toJSON(): unknown {
-    return errorJson(this)
   }
 }
 
@@ -241,10 +255,6 @@ export class LockReentered extends Schema.TaggedError<LockReentered>("effect-red
           `Release the read lock first, or acquire the write lock from the start: a writer may read.`
       : `Lock "${this.lock}" is already held by the current owner, and this kind of lock cannot be acquired twice.`
   }
-
-  override toJSON(): unknown {
-    return errorJson(this)
-  }
 }
 
 /**
@@ -262,10 +272,6 @@ export class InvalidLockName extends Schema.TaggedError<InvalidLockName>("effect
 ) {
   override get message(): string {
     return `${shown(this.lock)} cannot name a lock: ${this.problem}.`
-  }
-
-  override toJSON(): unknown {
-    return errorJson(this)
   }
 }
 
@@ -285,10 +291,6 @@ export class InvalidLockOptions extends Schema.TaggedError<InvalidLockOptions>("
   override get message(): string {
     return `${this.option}: ${this.problem}.`
   }
-
-  override toJSON(): unknown {
-    return errorJson(this)
-  }
 }
 
 /**
@@ -300,27 +302,7 @@ export class InvalidLockOptions extends Schema.TaggedError<InvalidLockOptions>("
  * @category models
  * @since 0.1.0
  */
-export const StoreReason = Schema.Literals([
-  "ConnectionRefused",
-  "NotConnected",
-  "ConnectionLost",
-  "TimedOut",
-  "TooLate",
-  "OutOfMemory",
-  "ReadOnly",
-  "PersistenceFailed",
-  "NotEnoughReplicas",
-  "Loading",
-  "Busy",
-  "NoPermission",
-  "NotAuthenticated",
-  "WrongType",
-  "ClusterDown",
-  "ClusterMismatch",
-  "NotReplicated",
-  "Closed",
-  "Failed"
-])
+export const StoreReason = Schema.Literals(Object.keys(storeReasons) as ReadonlyArray<keyof typeof storeReasons>)
 
 /**
  * The type of {@link StoreReason}.
@@ -381,10 +363,6 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
     return `Lock "${this.lock}", ${this.operation}: ${storeReasons[this.reason]}.${cause}`
   }
 
-  override toJSON(): unknown {
-    return errorJson(this)
-  }
-
   /**
    * Whether the command may have run although it failed.
    */
@@ -429,10 +407,20 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
     const failures = memberFailuresText(this.failures)
     return `Lock "${this.lock}" needs ${this.required} servers, and ${this.acquired} granted it.${failures}`
   }
+}
 
-  override toJSON(): unknown {
-    return errorJson(this)
+/** The failures of a quorum's members, grouped by reason; without repeating a text. */
+const memberFailuresText = (all: QuorumNotReached["failures"]): string => {
+  const reasons = new Map<StoreReason, Map<string, Array<string>>>()
+  for (const { member, message, reason } of all) {
+    const texts = reasons.get(reason) ?? new Map<string, Array<string>>()
+    reasons.set(reason, texts.set(message, [...(texts.get(message) ?? []), member]))
   }
+  const failures = [...reasons].map(([reason, texts]) => {
+    const members = [...texts].map(([message, members]) => `${members.join(", ")} (${message})`)
+    return ` ${members.join(", ")}: ${storeReasons[reason]}.`
+  })
+  return failures.join("")
 }
 
 /**
@@ -471,11 +459,12 @@ export class LockNotReplicated extends Schema.TaggedError<LockNotReplicated>("ef
   }
 ) {
   override get message(): string {
-    return notReplicatedText(this)
-  }
-
-  override toJSON(): unknown {
-    return errorJson(this)
+    const { acknowledged, lock, wanted, within } = this
+    return (
+      `Lock "${lock}" was granted, but only ${acknowledged} of the ${wanted} replica${wanted === 1 ? "" : "s"} that it needs ` +
+      `acknowledged it within ${seconds(within)}, so the grant was undone. Look at the replicas (INFO replication on the ` +
+      `master), give them more time (acknowledge.within), or ask for fewer.`
+    )
   }
 }
 
@@ -512,3 +501,17 @@ export type TimeoutOf<WaitTime, Timeout = LockTimeout> = [WaitTime] extends [und
  * @since 0.3.0
  */
 export type WaitTimeOf<Options> = "waitTime" extends keyof Options ? Options["waitTime"] : undefined
+
+for (const error of [
+  LockTimeout,
+  LatchTimeout,
+  LockLost,
+  NotLockOwner,
+  LockReentered,
+  InvalidLockName,
+  InvalidLockOptions,
+  LockStoreError,
+  QuorumNotReached,
+  LockNotReplicated
+])
+  jsonWithMessage(error)

@@ -19,8 +19,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { parseTimeout } from "./internal/options/acquireOptions.ts"
 import { checkLabel, connectionName as connectionNameOf, defaultLabel } from "./internal/options/ClientOptions.ts"
-import { errorJson } from "./internal/report/errorText.ts"
-import { allText, causeText, isError, showable } from "./internal/report/shown.ts"
+import { allText, causeText, isError, jsonWithMessage, showable } from "./internal/report/shown.ts"
 import * as Startable from "./internal/store/startable.ts"
 import { type InvalidLockOptions, StoreReason } from "./LockError.ts"
 
@@ -80,11 +79,8 @@ export class RedisDriverError extends Schema.TaggedError<RedisDriverError>("effe
   override get message(): string {
     return `${this.reason}: ${causeText(this.cause)}`
   }
-
-  override toJSON(): unknown {
-    return errorJson(this)
-  }
 }
+jsonWithMessage(RedisDriverError)
 
 /**
  * A started operation. `cancel` abandons it: no callback follows, and a command that was not sent yet is never sent.

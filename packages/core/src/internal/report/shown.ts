@@ -108,6 +108,18 @@ export const showable = (cause: unknown): unknown =>
     () => new Error(causeText(cause))
   )
 
+/**
+ * Gives the errors of a class a JSON for logs: their fields and their message, which JSON otherwise leaves out. It is not an encoding: to
+ * send an error somewhere, encode it with its schema.
+ */
+export const jsonWithMessage = ({ prototype }: { readonly prototype: Error }): void => {
+  const toJSON = function (this: Error): unknown {
+    const { cause, message } = this
+    return { ...this, message, ...(cause === undefined ? undefined : { cause: causeJson(cause) }) }
+  }
+  Object.defineProperty(prototype, "toJSON", { value: toJSON })
+}
+
 const attempt = <A, B>(look: () => A, otherwise: () => B): A | B => {
   try {
     return look()
