@@ -3,9 +3,7 @@
  *
  * @since 0.3.0
  */
-import { held, waiting } from "./internal/report/telemetry.ts"
-
-const gauges: ReadonlySet<string> = new Set([held.name, waiting.name])
+const gauges: ReadonlySet<string> = new Set(["redis_lock.held", "redis_lock.waiting"])
 
 /**
  * The Prometheus name of a metric of this library, with its unit and `_total`, as written by the OpenTelemetry Collector and by

@@ -192,7 +192,7 @@ const gaveUp = (
 ): Effect.Effect<never, LockTimeout | LockStoreError> =>
   Effect.suspend((): Effect.Effect<never, LockTimeout | LockStoreError> => {
     if (failure !== undefined) return Effect.fail(failure)
-    client.telemetry.timedOut(kind.name)
+    client.telemetry.of(kind.name).timedOut++
     return Effect.fail(
       new LockTimeout({
         lock: name,

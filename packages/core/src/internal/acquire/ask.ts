@@ -228,7 +228,7 @@ export const possess = <H extends Hold>(
   if (maxHoldMillis < Number.POSITIVE_INFINITY)
     lease.heldUntil = lease.acquiredAt + Math.max(maxHoldMillis, leaseMillis)
   client.remember(lease, outermost)
-  client.telemetry.acquired(lease.kind.name, lease.acquiredAt - startedAt)
+  client.telemetry.of(lease.kind.name).waitDuration.record(lease.acquiredAt - startedAt)
   return outermost
 }
 

@@ -23,7 +23,7 @@ export const gaveUp = (
   Effect.suspend((): Effect.Effect<never, LockTimeout | LockStoreError> => {
     const { client, keys, kind, name } = request
     if (failure !== undefined && !client.leases.exclude(keys.lock, kind.mode)) return Effect.fail(failure)
-    if (request.isMember !== true) client.telemetry.timedOut(kind.name)
+    if (request.isMember !== true) client.telemetry.of(kind.name).timedOut++
     const waited = Duration.millis(client.now() - startedAt)
     // -2: it was free, and the denial names the head of the queue
     if (denial?.remaining === -2) {
@@ -91,9 +91,9 @@ export const countWaiting = <A, E, R>(
   wait: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
-    telemetry.waits(kind)
+    telemetry.of(kind).waiting++
     return Effect.ensuring(
       wait,
-      Effect.sync(() => telemetry.waited(kind))
+      Effect.sync(() => void telemetry.of(kind).waiting--)
     )
   })

@@ -123,7 +123,7 @@ const waitForTurn = (
     restore,
     sleep: () =>
       Effect.map(Queue.take(waiter.signals), (wake) => {
-        if (wake === "tick" && client.now() < waitsUntil) client.telemetry.polled(kind.name)
+        if (wake === "tick" && client.now() < waitsUntil) client.telemetry.of(kind.name).polls++
       }),
     attempt: () => {
       const own = reenterOwn(request, restore, waitsUntil)

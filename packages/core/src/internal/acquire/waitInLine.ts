@@ -62,7 +62,7 @@ export const waitInLine = (
 /** A function of its own, so that its closure refers to nothing but the wait: thousands of fibers may wait. */
 const waiting = (wait: LockWait): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, kind } = wait.request
-  client.telemetry.waits(kind.name)
+  client.telemetry.of(kind.name).waiting++
   const waited =
     kind.backoff === undefined
       ? untilServed<Hold, LockTimeout | LockReentered | LockStoreError>(wait)
@@ -144,7 +144,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
   /** The wait is over, for whatever reason. */
   end(isAcquired: boolean): Effect.Effect<void> {
     const { line, request, waiter } = this
-    request.client.telemetry.waited(request.kind.name)
+    request.client.telemetry.of(request.kind.name).waiting--
     line.leave(waiter)
     return line.isEmpty ? withdraw(request, line, isAcquired) : Effect.void
   }

@@ -87,7 +87,7 @@ export class AnonymousPermits implements Guarded {
           }
           // permits that any process may give back are not counted as held: nobody would know when that ends
           if (this.returnedBy === "holder") {
-            client.telemetry.acquired(this.kind.name, client.now() - startedAt)
+            client.telemetry.of(this.kind.name).waitDuration.record(client.now() - startedAt)
             client.rememberPermits(this)
           }
           return Effect.succeed({ granted: this, available, remaining: -1, exists: true, supply: undefined })
@@ -116,7 +116,7 @@ export class AnonymousPermits implements Guarded {
     const { client } = this
     const now = client.now()
     client.anonymousPermits.delete(this)
-    client.telemetry.released(this.kind.name, now - this.askedAt)
+    client.telemetry.of(this.kind.name).holdDuration.record(now - this.askedAt)
     const giveBack = this.#giveBack(now)
     client.underWay++
     return Effect.ensuring(
@@ -133,8 +133,8 @@ export class AnonymousPermits implements Guarded {
     if (this.#lost !== undefined || this.#released) return
     this.#lost = this.#lossOf(reason)
     this.client.anonymousPermits.delete(this)
-    this.client.telemetry.lost(this.kind.name, reason)
-    this.client.telemetry.released(this.kind.name, now - this.askedAt)
+    this.client.telemetry.of(this.kind.name).lost[reason]++
+    this.client.telemetry.of(this.kind.name).holdDuration.record(now - this.askedAt)
     this.#dependents.tell(this.client)
   }
 
@@ -173,7 +173,7 @@ export class AnonymousPermits implements Guarded {
 
   get #notKnown(): Effect.Effect<never, LockLost> {
     return Effect.suspend(() => {
-      this.client.telemetry.lost(this.kind.name, "NotOwner")
+      this.client.telemetry.of(this.kind.name).lost.NotOwner++
       return Effect.fail((this.#lost = this.#lossOf("NotOwner")))
     })
   }

@@ -154,7 +154,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
           const failure = Exit.findErrorOption(exit)
           if (Option.isNone(failure) || failure.value._tag !== "LockStoreError") return
           lease.renewalFailure = failure.value
-          client.telemetry.renewalFailed(lease.kind.name)
+          client.telemetry.of(lease.kind.name).renewalFailures++
         })
       )
     })

@@ -201,7 +201,7 @@ export class Watchdog implements Alarm {
       if (lease.released || lease.lost !== undefined) continue
       lease.renewals--
       lease.renewalFailure = Cause.squash(cause)
-      this.#client.telemetry.renewalFailed(lease.kind.name)
+      this.#client.telemetry.of(lease.kind.name).renewalFailures++
       // well before the deadline, and not all at once
       const interval = lease.unconfirmed === undefined ? this.#client.options.renewIntervalMillis : 1000
       const retryAt = now + interval * (0.1 + 0.1 * Math.random())

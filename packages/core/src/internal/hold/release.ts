@@ -192,7 +192,7 @@ class PendingRelease {
     if (released) return undefined
     const now = lease.client.now()
     const reason = now >= lease.deadline ? "Expired" : "NotOwner"
-    lease.client.telemetry.lost(lease.kind.name, reason)
+    lease.client.telemetry.of(lease.kind.name).lost[reason]++
     return (lease.lost = lease.lossOf(reason, now))
   }
 }
@@ -218,7 +218,7 @@ const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
     return lost
   }
   client.forget(lease)
-  client.telemetry.released(lease.kind.name, now - lease.acquiredAt)
+  client.telemetry.of(lease.kind.name).holdDuration.record(now - lease.acquiredAt)
   return new PendingRelease(
     lease,
     now,

@@ -98,7 +98,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   #orNone<A, E2>(self: Effect.Effect<A, E2>): Effect.Effect<A, E2> {
     return Effect.catchCause(self, (cause) => {
       const { client, isMember } = this.subjects[0]!
-      if (isMember !== true && cause.reasons.some(isTimeout)) client.telemetry.timedOut(multiKind)
+      if (isMember !== true && cause.reasons.some(isTimeout)) client.telemetry.of(multiKind).timedOut++
       return Effect.andThen(this.#giveBack(), Effect.failCause(cause))
     })
   }

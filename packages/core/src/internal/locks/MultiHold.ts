@@ -99,7 +99,7 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
     this.#counted = undefined
     if (counted === undefined) return releaseAll(this.#members)
     const { client, since } = counted
-    client.telemetry.released(multiKind, client.now() - since)
+    client.telemetry.of(multiKind).holdDuration.record(client.now() - since)
     const lost = this.checkLost()
     countLoss(client, lost)
     const released = releaseAll(this.#members)
@@ -114,7 +114,7 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
   count(client: LockClient, startedAt: number): void {
     const now = client.now()
     this.#counted = { client, since: now }
-    client.telemetry.acquired(multiKind, now - startedAt)
+    client.telemetry.of(multiKind).waitDuration.record(now - startedAt)
   }
 
   onLost(listener: () => void): () => void {
@@ -132,7 +132,7 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
 }
 
 const countLoss = ({ telemetry }: LockClient, lost: LockLost | undefined): void => {
-  if (lost !== undefined && lost.reason !== "Released") telemetry.lost(multiKind, lost.reason)
+  if (lost !== undefined && lost.reason !== "Released") telemetry.of(multiKind).lost[lost.reason]++
 }
 
 /**

@@ -11,13 +11,6 @@ import * as Metric from "effect/Metric"
 import type { LossReason, StoreReason } from "../../LockError.ts"
 import { storeReasons } from "./storeReasons.ts"
 
-/** The name and the unit of a metric: `s` is seconds, braces name what is counted. */
-export interface MetricInfo {
-  readonly name: string
-  readonly unit: string
-  readonly description: string
-}
-
 /** The kind of lock; see {@link KindMetrics}. */
 export const kindAttribute = "lock.kind"
 
@@ -27,79 +20,13 @@ export const lossAttribute = "lock.loss.reason"
 /** Why a command failed: OpenTelemetry's own name. */
 export const errorAttribute = "error.type"
 
-export const acquisitions: MetricInfo = {
-  name: "redis_lock.acquisitions",
-  unit: "{acquisition}",
-  description: "Locks acquired, re-entries not counted"
-}
-
-export const timeouts: MetricInfo = {
-  name: "redis_lock.timeouts",
-  unit: "{timeout}",
-  description: "Acquisitions whose waitTime ran out"
-}
-
-export const losses: MetricInfo = {
-  name: "redis_lock.losses",
-  unit: "{loss}",
-  description: "Locks lost while held"
-}
-
-export const renewalFailures: MetricInfo = {
-  name: "redis_lock.renewal.failures",
-  unit: "{failure}",
-  description: "Failed renewals of a lease, which are repeated until the lease ends"
-}
-
-export const handOvers: MetricInfo = {
-  name: "redis_lock.handovers",
-  unit: "{handover}",
-  description: "Releases that woke the next waiter of the same process before Redis had replied"
-}
-
-export const polls: MetricInfo = {
-  name: "redis_lock.polls",
-  unit: "{poll}",
-  description: "Wake-ups of waiters by the clock, without a message"
-}
-
-export const held: MetricInfo = {
-  name: "redis_lock.held",
-  unit: "{lock}",
-  description: "Locks held by this process now"
-}
-
-export const waiting: MetricInfo = {
-  name: "redis_lock.waiting",
-  unit: "{acquisition}",
-  description: "Acquisitions of this process that wait now"
-}
-
-export const waitDuration: MetricInfo = {
-  name: "redis_lock.wait.duration",
-  unit: "s",
-  description: "Time from asking for a lock to holding it"
-}
-
-export const holdDuration: MetricInfo = {
-  name: "redis_lock.hold.duration",
-  unit: "s",
-  description: "Time from holding a lock to its release or loss"
-}
-
-export const storeErrors: MetricInfo = {
-  name: "redis_lock.store.errors",
-  unit: "{error}",
-  description: "Commands to Redis that failed"
-}
-
 /** From a fraction of a round trip to five minutes in a queue. */
-export const waitBoundaries = Metric.boundariesFromIterable([
+const waitBoundaries = Metric.boundariesFromIterable([
   0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300
 ])
 
 /** From one round trip to an hour of work; 30 is the lease that the watchdog renews. */
-export const holdBoundaries = Metric.boundariesFromIterable([
+const holdBoundaries = Metric.boundariesFromIterable([
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600
 ])
 
@@ -153,8 +80,6 @@ export class Histogram {
 /** A release is not a loss. */
 export type Loss = Exclude<LossReason, "Released">
 
-type Attributes = Readonly<Record<string, string>>
-
 /** Registers metrics in one registry, which reads them when they are exported. */
 class Registrar {
   readonly #context: Context.Context<never>
@@ -166,26 +91,23 @@ class Registrar {
     )
   }
 
-  count({ description, name, unit }: MetricInfo, attributes: Attributes, get: () => number): void {
-    const options = { description, incremental: true, attributes: { ...attributes, unit } }
-    this.#register(Metric.counter(name, options), () => ({ count: get(), incremental: true }))
-  }
-
-  gauge({ description, name, unit }: MetricInfo, attributes: Attributes, get: () => number): void {
-    const options = { description, attributes: { ...attributes, unit } }
-    this.#register(Metric.gauge(name, options), () => ({ value: get() }))
-  }
-
-  /** A histogram of milliseconds, exported in seconds. */
-  histogram(
-    { description, name, unit }: MetricInfo,
-    attributes: Attributes,
-    boundaries: ReadonlyArray<number>
-  ): Histogram {
-    const values = new Histogram(boundaries, 1000)
-    const options = { description, boundaries, attributes: { ...attributes, unit } }
-    this.#register(Metric.histogram(name, options), () => values.state)
-    return values
+  /** The functions that register metrics with these attributes. The unit `s` is seconds; braces name what is counted. */
+  with(attributes: Readonly<Record<string, string>>) {
+    const options = (unit: string, description: string) => ({ description, attributes: { ...attributes, unit } })
+    return {
+      count: (name: string, unit: string, description: string, get: () => number): void => {
+        const metric = Metric.counter(name, { ...options(unit, description), incremental: true })
+        this.#register(metric, () => ({ count: get(), incremental: true }))
+      },
+      gauge: (name: string, unit: string, description: string, get: () => number): void =>
+        this.#register(Metric.gauge(name, options(unit, description)), () => ({ value: get() })),
+      /** Of milliseconds, exported in seconds. */
+      histogram: (name: string, description: string, boundaries: ReadonlyArray<number>): Histogram => {
+        const values = new Histogram(boundaries, 1000)
+        this.#register(Metric.histogram(name, { ...options("s", description), boundaries }), () => values.state)
+        return values
+      }
+    }
   }
 
   #register<Input, State>(metric: Metric.Metric<Input, State>, get: () => State): void {
@@ -202,24 +124,44 @@ class KindMetrics {
   polls = 0
   readonly lost: Record<Loss, number> = { Expired: 0, NotOwner: 0, RenewalFailed: 0, HeldTooLong: 0, ClientClosed: 0 }
   /** One entry for each acquisition. */
-  readonly wait: Histogram
+  readonly waitDuration: Histogram
   /** One entry for each hold that has ended. */
-  readonly hold: Histogram
+  readonly holdDuration: Histogram
 
   constructor(kind: string, registrar: Registrar) {
     const attributes = { [kindAttribute]: kind }
-    registrar.count(acquisitions, attributes, () => this.wait.count)
-    registrar.count(timeouts, attributes, () => this.timedOut)
+    const { count, gauge, histogram } = registrar.with(attributes)
+    count(
+      "redis_lock.acquisitions",
+      "{acquisition}",
+      "Locks acquired, re-entries not counted",
+      () => this.waitDuration.count
+    )
+    count("redis_lock.timeouts", "{timeout}", "Acquisitions whose waitTime ran out", () => this.timedOut)
     for (const reason of Object.keys(this.lost) as ReadonlyArray<Loss>) {
-      registrar.count(losses, { ...attributes, [lossAttribute]: reason }, () => this.lost[reason])
+      const { count } = registrar.with({ ...attributes, [lossAttribute]: reason })
+      count("redis_lock.losses", "{loss}", "Locks lost while held", () => this.lost[reason])
     }
-    registrar.count(renewalFailures, attributes, () => this.renewalFailures)
-    registrar.count(handOvers, attributes, () => this.handOvers)
-    registrar.count(polls, attributes, () => this.polls)
-    registrar.gauge(held, attributes, () => this.wait.count - this.hold.count)
-    registrar.gauge(waiting, attributes, () => this.waiting)
-    this.wait = registrar.histogram(waitDuration, attributes, waitBoundaries)
-    this.hold = registrar.histogram(holdDuration, attributes, holdBoundaries)
+    const failures = "Failed renewals of a lease, which are repeated until the lease ends"
+    count("redis_lock.renewal.failures", "{failure}", failures, () => this.renewalFailures)
+    const handOvers = "Releases that woke the next waiter of the same process before Redis had replied"
+    count("redis_lock.handovers", "{handover}", handOvers, () => this.handOvers)
+    count("redis_lock.polls", "{poll}", "Wake-ups of waiters by the clock, without a message", () => this.polls)
+    gauge(
+      "redis_lock.held",
+      "{lock}",
+      "Locks held by this process now",
+      () => this.waitDuration.count - this.holdDuration.count
+    )
+    const waiting = "Acquisitions of this process that wait now"
+    gauge("redis_lock.waiting", "{acquisition}", waiting, () => this.waiting)
+    this.waitDuration = histogram(
+      "redis_lock.wait.duration",
+      "Time from asking for a lock to holding it",
+      waitBoundaries
+    )
+    const held = "Time from holding a lock to its release or loss"
+    this.holdDuration = histogram("redis_lock.hold.duration", held, holdBoundaries)
   }
 }
 
@@ -251,7 +193,8 @@ class RegistryMetrics {
     const counts = (this.#storeErrors = new Map<StoreReason, number>())
     for (const reason of Object.keys(storeReasons) as ReadonlyArray<StoreReason>) {
       counts.set(reason, 0)
-      this.#registrar.count(storeErrors, { [errorAttribute]: reason }, () => counts.get(reason)!)
+      const { count } = this.#registrar.with({ [errorAttribute]: reason })
+      count("redis_lock.store.errors", "{error}", "Commands to Redis that failed", () => counts.get(reason)!)
     }
     return counts
   }
@@ -272,7 +215,7 @@ const quorumKinds: ReadonlyMap<string, string> = new Map([
 /** The kind by which a lock is counted and traced, by the name of its protocol. */
 export const kindOn = (isQuorum: boolean, kind: string): string => (isQuorum && quorumKinds.get(kind)) || kind
 
-/** What one client reports of its locks; `kind` is the name of a lock's protocol, or of another kind of lock or semaphore. */
+/** What one client reports of its locks. */
 export class Telemetry {
   readonly #registry: RegistryMetrics
   readonly #isQuorum: boolean
@@ -283,52 +226,11 @@ export class Telemetry {
     this.#isQuorum = isQuorum
   }
 
-  #metrics(kind: string): KindMetrics {
+  /** The metrics of a kind: the name of a lock's protocol, or of another kind of lock or semaphore. */
+  of(kind: string): KindMetrics {
     let found = this.#kinds.get(kind)
     if (found === undefined) this.#kinds.set(kind, (found = this.#registry.kind(kindOn(this.#isQuorum, kind))))
     return found
-  }
-
-  /** A lock is acquired, and held from now on. */
-  acquired(kind: string, waitedMillis: number): void {
-    const metrics = this.#kinds.get(kind) ?? this.#metrics(kind)
-    metrics.wait.record(waitedMillis)
-  }
-
-  /** Its end, be it a release or a loss. */
-  released(kind: string, heldMillis: number): void {
-    const metrics = this.#kinds.get(kind) ?? this.#metrics(kind)
-    metrics.hold.record(heldMillis)
-  }
-
-  lost(kind: string, reason: Loss): void {
-    this.#metrics(kind).lost[reason]++
-  }
-
-  timedOut(kind: string): void {
-    this.#metrics(kind).timedOut++
-  }
-
-  /** An acquisition begins to wait. */
-  waits(kind: string): void {
-    this.#metrics(kind).waiting++
-  }
-
-  /** It no longer waits, for whatever reason. */
-  waited(kind: string): void {
-    this.#metrics(kind).waiting--
-  }
-
-  renewalFailed(kind: string): void {
-    this.#metrics(kind).renewalFailures++
-  }
-
-  handedOver(kind: string): void {
-    this.#metrics(kind).handOvers++
-  }
-
-  polled(kind: string): void {
-    this.#metrics(kind).polls++
   }
 }
 

@@ -316,7 +316,7 @@ export class Line {
   /** The alarm of the waiter that has the turn. */
   rang(waiter: Waiter): void {
     const { client, stage } = this
-    if (stage._tag === "Asleep" && !stage.isQuiet && !waiter.isLate) client.telemetry.polled(waiter.kind)
+    if (stage._tag === "Asleep" && !stage.isQuiet && !waiter.isLate) client.telemetry.of(waiter.kind).polls++
     this.on({ _tag: "Rang", now: client.now() })
     this.#wakeAsker()
   }

@@ -155,7 +155,7 @@ export class Lines {
     const mayStay = !hasPlaces || (kind.mode !== "read" && !client.leases.exclude(keys.lock, kind.mode))
     const turns = mayStay ? nextTurn(lease.turns, now) : undefined
     if (turns === undefined) return new DeferredHandOver(lease, line, now)
-    client.telemetry.handedOver(lease.kind.name)
+    client.telemetry.of(lease.kind.name).handOvers++
     const { publish } = client.store
     if (!hasPlaces) {
       line.on({ _tag: "LeftHere", turns })
