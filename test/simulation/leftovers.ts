@@ -1,6 +1,7 @@
 /**
  * What a server keeps when all is over.
  */
+import { runCommand } from "./memory.ts"
 import type { Server } from "./network.ts"
 
 /** Keys that stay: tokens, labels of clients, how many permits are free, markers of grants, records, and until when readers were noted to hold. */
@@ -24,24 +25,21 @@ export const forgottenAfter = ({ db }: Server): number =>
 
 /** Gives back permits whose lease has ended, as the next request would. */
 export const reap = ({ db }: Server): void => {
-  for (const [id, expiry] of db.zset("{permits}:timeout")) {
-    if (expiry > db.timeMillis()) break
-    db.zrem("{permits}:timeout", id)
-    db.incrBy("permits", 1)
-  }
+  const key = "{permits}:timeout"
+  const ended = [...(db.get(key, "zset") ?? [])].filter(([, expiry]) => expiry <= db.timeMillis())
+  if (ended.length === 0) return
+  runCommand(db, ["ZREM", key, ...ended.map(([id]) => id)])
+  runCommand(db, ["INCRBY", "permits", String(ended.length)])
 }
 
 /** What a key has, for a message. */
 export const look = ({ db }: Server, key: string): unknown => {
   const ttl = db.pttl(key)
-  switch (db.type(key)) {
-    case "hash":
-      return { ttl, hash: [...(db.hash(key) ?? [])] }
-    case "list":
-      return { ttl, list: db.list(key) }
-    case "zset":
-      return { ttl, zset: db.zset(key).map(([member, score]) => [member, score - db.timeMillis()]) }
-    default:
-      return { ttl, string: db.getString(key) }
+  const type = db.type(key)
+  if (type === "none") return { ttl }
+  if (type === "zset") {
+    return { ttl, zset: Array.from(db.get(key, type)!, ([member, score]) => [member, score - db.timeMillis()]) }
   }
+  const value = db.get(key, type)!
+  return { ttl, [type]: value instanceof Map ? [...value] : value }
 }

@@ -191,7 +191,7 @@ class LivenessWorld {
         )
       })
       for (const [key, count] of Object.entries(this.options.permits ?? {}))
-        this.server.db.setString(key, String(count))
+        this.server.db.set(key, "string", String(count))
       const loadMillis = sectionsInAll * (this.shape.sectionMillis + 4)
       const isSteady = this.options.faults === undefined && this.options.foreigner === undefined
       const until = this.time.now + (isSteady ? loadMillis : Math.max(loadMillis, 30_000))
@@ -392,7 +392,7 @@ class LivenessWorld {
       }
       reap(this.server)
       for (const [key, count] of Object.entries(this.options.permits ?? {})) {
-        const free = Number(this.server.db.getString(key) ?? count)
+        const free = Number(this.server.db.get(key, "string") ?? count)
         if (free !== count) yield* this.fail(`${free} of ${count} permits of "${key}" are free in the end`)
       }
       for (const key of this.server.db.keys()) {

@@ -8,9 +8,11 @@ import type * as LuaModule from "../../packages/core/dist/internal/store/memory/
 import type * as KeyspaceModule from "../../packages/core/dist/internal/store/memory/Keyspace.js"
 import type * as StoreModule from "../../packages/core/dist/internal/store/memory/MemoryStore.js"
 import type * as ClockModule from "../../packages/core/dist/internal/store/commands.js"
+import type * as RedisCommandsModule from "../../packages/core/dist/internal/store/memory/redisCommands.js"
 import { loadInternal } from "../kit/loadInternal.ts"
 
 const { Keyspace } = await loadInternal<typeof KeyspaceModule>("store/memory/Keyspace.js")
+export const { runCommand } = await loadInternal<typeof RedisCommandsModule>("store/memory/redisCommands.js")
 const { loadScripts } = await loadInternal<typeof LuaModule>("store/memory/LuaScripts.js")
 const { evalOn } = await loadInternal<typeof StoreModule>("store/memory/MemoryStore.js")
 const lua = await Effect.runPromise(loadScripts)
@@ -25,20 +27,9 @@ export const makeDatabase = (now: () => number): Database => new Keyspace(now)
 /** Copies the keys of one database into another, and returns it. */
 export const copyOf = (from: Database, to: Database): Database => {
   for (const key of from.keys()) {
+    const type = from.type(key) as keyof KeyspaceModule.Values
+    to.set(key, type, structuredClone(from.get(key, type)!))
     const left = from.pttl(key)
-    switch (from.type(key)) {
-      case "hash":
-        for (const [field, text] of from.hash(key)!) to.hset(key, field, text)
-        break
-      case "list":
-        for (const item of from.list(key)) to.rpush(key, item)
-        break
-      case "zset":
-        for (const [member, score] of from.zset(key)) to.zadd(key, score, member)
-        break
-      default:
-        to.setString(key, from.getString(key)!)
-    }
     if (left >= 0) to.expire(key, left)
   }
   return to

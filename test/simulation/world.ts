@@ -238,7 +238,7 @@ class World {
     const seen = new Set<string>()
     for (const server of this.servers) {
       for (const name of this.#resources.keys()) {
-        for (const owner of server.db.list(`redisson_lock_queue:{${name}}`)) {
+        for (const owner of server.db.get(`redisson_lock_queue:{${name}}`, "list") ?? []) {
           const entry = `${server.number} ${owner}`
           seen.add(entry)
           const since = this.#queuedSince.get(entry)
@@ -386,7 +386,7 @@ class World {
         reap(server)
         this.#checkKeys(server, "is left")
         for (const name of ["permits", "anonymous"]) {
-          const free = server.db.getString(name)
+          const free = server.db.get(name, "string")
           const missing = 3 - Number(free ?? 3)
           if (missing < 0 || missing > (name === "anonymous" ? this.#latePermits : 0)) {
             this.fail(`${free} of 3 of "${name}" are free in the end`)

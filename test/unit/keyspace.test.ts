@@ -2,6 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Layer, Option } from "effect"
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { Keyspace } from "../../packages/core/dist/internal/store/memory/Keyspace.js"
+import { runCommand } from "../../packages/core/dist/internal/store/memory/redisCommands.js"
 
 it.effect("A wall clock that is set forward ends no lease in the memory store", () =>
   Effect.gen(function* () {
@@ -27,15 +28,15 @@ it("The memory store frees expired keys at any command, whichever key it names",
   let now = 0
   const db = new Keyspace(() => now, Date.UTC(2026, 0, 1))
   for (let i = 0; i < 10_000; i++) {
-    db.hset(`lock ${i}`, "owner", "1")
+    db.open(`lock ${i}`, "hash").set("owner", "1")
     db.expire(`lock ${i}`, 30_000)
-    db.setString(`token ${i}`, "1", 86_400_000)
+    db.set(`token ${i}`, "string", "1", 86_400_000)
     now += 1
   }
   assert.strictEqual(db.size, 20_000)
   now += 40_000
   const churn = (writes: number) => {
-    for (let i = 0; i < writes; i++) db.setString("other", "1", 1000)
+    for (let i = 0; i < writes; i++) db.set("other", "string", "1", 1000)
   }
   churn(1000)
   assert.strictEqual(db.size, 10_001)
@@ -50,18 +51,18 @@ it("The memory store frees expired keys at any command, whichever key it names",
 it("A key that is written again has only its new expiry", () => {
   let now = 0
   const db = new Keyspace(() => now, 0)
-  db.setString("a", "1", 1000)
-  db.setString("a", "2")
+  db.set("a", "string", "1", 1000)
+  db.set("a", "string", "2")
   assert.strictEqual(db.pttl("a"), -1)
   db.expire("a", 500)
   db.expire("a", 2000)
-  assert.strictEqual(db.incrBy("a", 1), 3)
+  assert.strictEqual(runCommand(db, ["INCRBY", "a", "1"]), 3)
   now = 1999.5
   assert.strictEqual(db.pttl("a"), 1)
   now = 2000
-  assert.isUndefined(db.getString("a"))
-  db.hset("a", "field", "1")
+  assert.isUndefined(db.get("a", "string"))
+  runCommand(db, ["HSET", "a", "field", "1"])
   assert.strictEqual(db.pttl("a"), -1)
-  assert.isTrue(db.hdel("a", "field"))
+  assert.strictEqual(runCommand(db, ["HDEL", "a", "field"]), 1)
   assert.strictEqual(db.size, 0)
 })

@@ -4,21 +4,26 @@
  */
 import { type Due, DueQueue } from "../../time/clock.ts"
 
-export type Value =
-  | { readonly _tag: "string"; readonly text: string }
-  | { readonly _tag: "hash"; readonly fields: Map<string, string> }
-  | { readonly _tag: "list"; readonly items: Array<string> }
-  | { readonly _tag: "zset"; readonly scores: Map<string, number> }
+/** The values of keys, by the type that Redis names. */
+export interface Values {
+  readonly string: string
+  readonly hash: Map<string, string>
+  readonly list: Array<string>
+  /** Scores by member. */
+  readonly zset: Map<string, number>
+}
 
 /** Queued while it has an expiry. */
 class Entry implements Due {
   readonly key: string
-  value: Value
+  readonly type: keyof Values
+  value: Values[keyof Values]
   due = 0
   heapIndex = -1
 
-  constructor(key: string, value: Value) {
+  constructor(key: string, type: keyof Values, value: Values[keyof Values]) {
     this.key = key
+    this.type = type
     this.value = value
   }
 
@@ -32,13 +37,6 @@ const freedPerWrite = 16
 
 /** Above the counters of fenced locks. */
 const firstMicros = 1_000_000_001_000_000
-
-/** Redis's reply when a key holds another type. */
-export class WrongType extends Error {
-  constructor(problem = "Operation against a key holding the wrong kind of value") {
-    super(`WRONGTYPE ${problem}`)
-  }
-}
 
 export class Keyspace {
   readonly #entries = new Map<string, Entry>()
@@ -69,7 +67,8 @@ export class Keyspace {
     return undefined
   }
 
-  #write(key: string, value: Value): Entry {
+  /** Writes a value under a key, which expires after some milliseconds, or not at all. */
+  set<T extends keyof Values>(key: string, type: T, value: Values[T], millis?: number): void {
     const now = this.#now()
     for (let freed = 0; freed < freedPerWrite; freed++) {
       const { first } = this.#expiring
@@ -78,9 +77,9 @@ export class Keyspace {
     }
     const before = this.#entries.get(key)
     if (before !== undefined) this.#expiring.remove(before)
-    const entry = new Entry(key, value)
+    const entry = new Entry(key, type, value)
     this.#entries.set(key, entry)
-    return entry
+    if (millis !== undefined) this.#expireAt(entry, now + millis)
   }
 
   #remove(entry: Entry): void {
@@ -139,104 +138,39 @@ export class Keyspace {
   }
 
   /** As the TYPE command names it. */
-  type(key: string): Value["_tag"] | "none" {
-    return this.#live(key)?.value._tag ?? "none"
+  type(key: string): keyof Values | "none" {
+    return this.#live(key)?.type ?? "none"
   }
 
-  #value<Tag extends Value["_tag"]>(key: string, tag: Tag): Extract<Value, { readonly _tag: Tag }> | undefined {
-    const value = this.#live(key)?.value
-    if (value !== undefined && value._tag !== tag) throw new WrongType()
-    return value as Extract<Value, { readonly _tag: Tag }> | undefined
+  /** The value of a key, which must have this type. */
+  get<T extends keyof Values>(key: string, type: T): Values[T] | undefined {
+    const entry = this.#live(key)
+    if (entry !== undefined && entry.type !== type) {
+      throw new Error("WRONGTYPE Operation against a key holding the wrong kind of value")
+    }
+    return entry?.value as Values[T] | undefined
   }
 
-  #add<V extends Value>(key: string, value: V): V {
-    this.#write(key, value)
+  /** The value of a key for adding to it: a new one, if there is none. */
+  open<T extends Exclude<keyof Values, "string">>(key: string, type: T): Values[T] {
+    const found = this.get(key, type)
+    if (found !== undefined) return found
+    const value = (type === "list" ? [] : new Map()) as Values[T]
+    this.set(key, type, value)
     return value
   }
 
-  getString(key: string): string | undefined {
-    return this.#value(key, "string")?.text
+  /** Removes the key of a value from which everything has been removed. */
+  deleteIfEmpty(key: string): void {
+    const value = this.#live(key)?.value
+    if (value instanceof Map ? value.size === 0 : value?.length === 0) this.delete(key)
   }
 
-  setString(key: string, text: string, millis?: number): void {
-    const entry = this.#write(key, { _tag: "string", text })
-    if (millis !== undefined) this.#expireAt(entry, this.#now() + millis)
-  }
-
-  /** Adds to a number, from zero; its expiry stays as it is. */
-  incrBy(key: string, by: number): number {
-    const before = this.getString(key) ?? "0"
-    const sum = Number(before) + by
-    if (!/^-?\d+$/.test(before) || !Number.isSafeInteger(sum))
-      throw new Error("ERR value is not an integer or out of range")
+  /** Replaces a string; its expiry stays as it is. */
+  replace(key: string, text: string): void {
     const entry = this.#live(key)
-    if (entry === undefined) this.setString(key, String(sum))
-    else entry.value = { _tag: "string", text: String(sum) }
-    return sum
-  }
-
-  /** The fields of a hash, for reading. */
-  hash(key: string): ReadonlyMap<string, string> | undefined {
-    return this.#value(key, "hash")?.fields
-  }
-
-  hset(key: string, field: string, text: string): void {
-    const { fields } = this.#value(key, "hash") ?? this.#add(key, { _tag: "hash", fields: new Map() })
-    fields.set(field, text)
-  }
-
-  hdel(key: string, field: string): boolean {
-    const fields = this.#value(key, "hash")?.fields
-    const existed = fields?.delete(field) ?? false
-    if (fields?.size === 0) this.delete(key)
-    return existed
-  }
-
-  /** The items of a list, for reading. */
-  list(key: string): ReadonlyArray<string> {
-    return this.#value(key, "list")?.items ?? []
-  }
-
-  rpush(key: string, item: string): void {
-    const { items } = this.#value(key, "list") ?? this.#add(key, { _tag: "list", items: [] })
-    items.push(item)
-  }
-
-  lpop(key: string): void {
-    const items = this.#value(key, "list")?.items
-    items?.shift()
-    if (items?.length === 0) this.delete(key)
-  }
-
-  /** Removes every such item. */
-  lrem(key: string, item: string): void {
-    const items = this.#value(key, "list")?.items
-    if (items === undefined) return
-    for (let at = items.indexOf(item); at !== -1; at = items.indexOf(item)) items.splice(at, 1)
-    if (items.length === 0) this.delete(key)
-  }
-
-  /** The members of a sorted set with their scores, for reading, lowest first. */
-  zset(key: string): ReadonlyArray<readonly [member: string, score: number]> {
-    const byScore = (a: readonly [string, number], b: readonly [string, number]) =>
-      a[1] - b[1] || (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0)
-    return [...(this.#value(key, "zset")?.scores ?? [])].sort(byScore)
-  }
-
-  zscore(key: string, member: string): number | undefined {
-    return this.#value(key, "zset")?.scores.get(member)
-  }
-
-  zadd(key: string, score: number, member: string): void {
-    const { scores } = this.#value(key, "zset") ?? this.#add(key, { _tag: "zset", scores: new Map() })
-    scores.set(member, score)
-  }
-
-  zrem(key: string, member: string): boolean {
-    const scores = this.#value(key, "zset")?.scores
-    const existed = scores?.delete(member) ?? false
-    if (scores?.size === 0) this.delete(key)
-    return existed
+    if (entry === undefined) this.set(key, "string", text)
+    else entry.value = text
   }
 
   /** Calls all listeners, starting with a different one each time, and returns how many there are. */

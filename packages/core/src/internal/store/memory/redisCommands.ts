@@ -1,7 +1,7 @@
 /**
  * The commands of Redis that the scripts of `lua/` use, on a keyspace. Strings hold a byte in each character.
  */
-import type { Keyspace } from "./Keyspace.ts"
+import type { Keyspace, Values } from "./Keyspace.ts"
 
 /** What a command replies, as Redis converts it for a script. */
 export type CommandReply = number | string | false | { readonly ok: string } | ReadonlyArray<CommandReply>
@@ -48,10 +48,37 @@ const range = (scored: ReadonlyArray<Scored>, options: ReadonlyArray<string>): R
     : limited.map(([member]) => member)
 }
 
-const byScore = (db: Keyspace, key: string, from: string, to: string) =>
-  db.zset(key).filter(([, value]) => isWithin(value, from, to))
+/** The members of a sorted set with their scores, lowest first. */
+const sorted = (db: Keyspace, key: string): ReadonlyArray<Scored> =>
+  [...(db.get(key, "zset") ?? [])].sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0))
 
-const flat = (fields: ReadonlyMap<string, string> | undefined) => [...(fields ?? [])].flat()
+const byScore = (db: Keyspace, key: string, from: string, to: string) =>
+  sorted(db, key).filter(([, value]) => isWithin(value, from, to))
+
+/** Removes from a value, and the key when nothing is left. The result says how much was removed. */
+const remove = <T extends "hash" | "list" | "zset">(
+  db: Keyspace,
+  key: string,
+  type: T,
+  from: (value: Values[T]) => number
+): number => {
+  const value = db.get(key, type)
+  if (value === undefined) return 0
+  const removed = from(value)
+  db.deleteIfEmpty(key)
+  return removed
+}
+
+/** Adds to a number, from zero; its expiry stays as it is. */
+const incrementBy = (db: Keyspace, key: string, by: number): number => {
+  const before = db.get(key, "string") ?? "0"
+  const sum = Number(before) + by
+  if (!/^-?\d+$/.test(before) || !Number.isSafeInteger(sum)) {
+    throw new Error("ERR value is not an integer or out of range")
+  }
+  db.replace(key, String(sum))
+  return sum
+}
 
 const commands: Readonly<Record<string, Command>> = {
   TIME: (db) => {
@@ -69,56 +96,52 @@ const commands: Readonly<Record<string, Command>> = {
   },
   PERSIST: (db, [key]) => (db.persist(key!) ? 1 : 0),
 
-  GET: (db, [key]) => orFalse(db.getString(key!)),
+  GET: (db, [key]) => orFalse(db.get(key!, "string")),
   SET: (db, [key, text, ...options]) => {
     const life = options.indexOf("PX")
-    const before = options.includes("GET") ? orFalse(db.getString(key!)) : ok
+    const before = options.includes("GET") ? orFalse(db.get(key!, "string")) : ok
     const left = options.includes("KEEPTTL") ? db.pttl(key!) : -1
-    db.setString(key!, text!, life === -1 ? (left < 0 ? undefined : left) : integer(options[life + 1]!))
+    db.set(key!, "string", text!, life === -1 ? (left < 0 ? undefined : left) : integer(options[life + 1]!))
     return before
   },
-  INCR: (db, [key]) => db.incrBy(key!, 1),
-  INCRBY: (db, [key, by]) => db.incrBy(key!, integer(by!)),
+  INCR: (db, [key]) => incrementBy(db, key!, 1),
+  INCRBY: (db, [key, by]) => incrementBy(db, key!, integer(by!)),
 
-  HGET: (db, [key, field]) => orFalse(db.hash(key!)?.get(field!)),
-  HMGET: (db, [key, ...fields]) => fields.map((field) => orFalse(db.hash(key!)?.get(field))),
-  HGETALL: (db, [key]) => flat(db.hash(key!)),
-  HKEYS: (db, [key]) => [...(db.hash(key!)?.keys() ?? [])],
-  HVALS: (db, [key]) => [...(db.hash(key!)?.values() ?? [])],
-  HLEN: (db, [key]) => db.hash(key!)?.size ?? 0,
-  HEXISTS: (db, [key, field]) => (db.hash(key!)?.has(field!) === true ? 1 : 0),
-  HRANDFIELD: (db, [key, count]) => [...(db.hash(key!)?.keys() ?? [])].slice(0, integer(count!)),
+  HGET: (db, [key, field]) => orFalse(db.get(key!, "hash")?.get(field!)),
+  HMGET: (db, [key, ...fields]) => fields.map((field) => orFalse(db.get(key!, "hash")?.get(field))),
+  HGETALL: (db, [key]) => [...(db.get(key!, "hash") ?? [])].flat(),
+  HKEYS: (db, [key]) => [...(db.get(key!, "hash")?.keys() ?? [])],
+  HVALS: (db, [key]) => [...(db.get(key!, "hash")?.values() ?? [])],
+  HLEN: (db, [key]) => db.get(key!, "hash")?.size ?? 0,
+  HEXISTS: (db, [key, field]) => (db.get(key!, "hash")?.has(field!) === true ? 1 : 0),
+  HRANDFIELD: (db, [key, count]) => [...(db.get(key!, "hash")?.keys() ?? [])].slice(0, integer(count!)),
   HSET: (db, [key, ...pairs]) => {
-    let added = 0
-    for (let i = 0; i < pairs.length; i += 2) {
-      if (db.hash(key!)?.has(pairs[i]!) !== true) added++
-      db.hset(key!, pairs[i]!, pairs[i + 1]!)
-    }
-    return added
+    const hash = db.open(key!, "hash")
+    const before = hash.size
+    for (let i = 0; i < pairs.length; i += 2) hash.set(pairs[i]!, pairs[i + 1]!)
+    return hash.size - before
   },
-  HDEL: (db, [key, ...fields]) => fields.filter((field) => db.hdel(key!, field)).length,
+  HDEL: (db, [key, ...fields]) =>
+    remove(db, key!, "hash", (hash) => fields.filter((field) => hash.delete(field)).length),
 
-  LLEN: (db, [key]) => db.list(key!).length,
-  LINDEX: (db, [key, at]) => orFalse(slice(db.list(key!), at!, at!)[0]),
-  LRANGE: (db, [key, from, to]) => slice(db.list(key!), from!, to!),
-  RPUSH: (db, [key, item]) => {
-    db.rpush(key!, item!)
-    return db.list(key!).length
-  },
+  LLEN: (db, [key]) => db.get(key!, "list")?.length ?? 0,
+  LINDEX: (db, [key, at]) => orFalse(slice(db.get(key!, "list") ?? [], at!, at!)[0]),
+  LRANGE: (db, [key, from, to]) => slice(db.get(key!, "list") ?? [], from!, to!),
+  RPUSH: (db, [key, item]) => db.open(key!, "list").push(item!),
   LPOP: (db, [key]) => {
-    const [first] = db.list(key!)
-    db.lpop(key!)
-    return orFalse(first)
+    const first = orFalse(db.get(key!, "list")?.[0])
+    remove(db, key!, "list", (list) => list.splice(0, 1).length)
+    return first
   },
-  LREM: (db, [key, , item]) => {
-    const before = db.list(key!).length
-    db.lrem(key!, item!)
-    return before - db.list(key!).length
-  },
+  LREM: (db, [key, , item]) =>
+    remove(db, key!, "list", (list) => {
+      const kept = list.filter((other) => other !== item)
+      return list.splice(0, list.length, ...kept).length - kept.length
+    }),
 
-  ZCARD: (db, [key]) => db.zset(key!).length,
+  ZCARD: (db, [key]) => db.get(key!, "zset")?.size ?? 0,
   ZSCORE: (db, [key, member]) => {
-    const found = db.zscore(key!, member!)
+    const found = db.get(key!, "zset")?.get(member!)
     return found === undefined ? false : String(found)
   },
   ZADD: (db, [key, ...rest]) => {
@@ -128,32 +151,37 @@ const commands: Readonly<Record<string, Command>> = {
       rest.findIndex((text) => !isOption(text))
     )
     const pairs = rest.slice(options.length)
-    let added = 0
+    const scores = db.open(key!, "zset")
+    const size = scores.size
     for (let i = 0; i < pairs.length; i += 2) {
       const [value, member] = [score(pairs[i]!), pairs[i + 1]!]
-      const before = db.zscore(key!, member)
+      const before = scores.get(member)
       if (before === undefined ? options.includes("XX") : options.includes("NX")) continue
       if (before !== undefined && options.includes("GT") && value <= before) continue
       if (before !== undefined && options.includes("LT") && value >= before) continue
-      if (before === undefined) added++
-      db.zadd(key!, value, member)
+      scores.set(member, value)
     }
-    return added
+    db.deleteIfEmpty(key!)
+    return scores.size - size
   },
   ZINCRBY: (db, [key, by, member]) => {
-    const sum = (db.zscore(key!, member!) ?? 0) + score(by!)
-    db.zadd(key!, sum, member!)
+    const scores = db.open(key!, "zset")
+    const sum = (scores.get(member!) ?? 0) + score(by!)
+    scores.set(member!, sum)
     return String(sum)
   },
-  ZREM: (db, [key, ...members]) => members.filter((member) => db.zrem(key!, member)).length,
-  ZREMRANGEBYRANK: (db, [key, from, to]) => {
-    const members = slice(db.zset(key!), from!, to!)
-    for (const [member] of members) db.zrem(key!, member)
-    return members.length
-  },
+  ZREM: (db, [key, ...members]) =>
+    remove(db, key!, "zset", (scores) => members.filter((member) => scores.delete(member)).length),
+  ZREMRANGEBYRANK: (db, [key, from, to]) =>
+    remove(
+      db,
+      key!,
+      "zset",
+      (scores) => slice(sorted(db, key!), from!, to!).filter(([member]) => scores.delete(member)).length
+    ),
   ZCOUNT: (db, [key, from, to]) => byScore(db, key!, from!, to!).length,
   ZRANGE: (db, [key, from, to, ...options]) =>
-    range(options.includes("BYSCORE") ? byScore(db, key!, from!, to!) : slice(db.zset(key!), from!, to!), options),
+    range(options.includes("BYSCORE") ? byScore(db, key!, from!, to!) : slice(sorted(db, key!), from!, to!), options),
   ZRANGEBYSCORE: (db, [key, from, to, ...options]) => range(byScore(db, key!, from!, to!), options),
 
   PUBSUB: (db, [, ...channels]) => channels.flatMap((channel) => [channel, db.listeners(channel)])
