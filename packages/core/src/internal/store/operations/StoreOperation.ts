@@ -30,11 +30,10 @@ export interface StoreOperation<A> {
   /** How a quorum decides its result; undefined if a quorum cannot run it. */
   readonly quorum: QuorumRule<A> | undefined
   /** The grant that a reply confirms; absent for an operation that grants nothing. */
-  grants?(command: GrantingCommand, reply: A): Grant | undefined
+  grants?(command: Pick<StoreCommand<unknown>, "keys" | "args">, reply: A): Grant | undefined
 }
 
-/** The part of a command that identifies what it grants. */
-type GrantingCommand = Pick<StoreCommand<unknown>, "keys" | "args">
+type Grants<A> = NonNullable<StoreOperation<A>["grants"]>
 
 /** The trace of a grant in Redis, by which it is confirmed: see `lua/grant/confirm.lua`. */
 export interface Grant {
@@ -130,29 +129,19 @@ export interface AcquireRule {
   readonly keepsTokens: boolean
 }
 
-interface Row<A> {
-  readonly reply: (raw: Reply) => A
-  readonly tellsTime?: boolean
-  readonly boundAt?: number
-  readonly givesBack?: "owner" | "client"
-  readonly quorum?: QuorumRule<A>
-  readonly grants?: NonNullable<StoreOperation<A>["grants"]>
-}
-
 /** A row of the table. */
 export const operation = <A>(
   name: OperationName,
-  { boundAt, givesBack, grants, quorum, reply, tellsTime = false }: Row<A>
+  row: Partial<StoreOperation<A>> & Pick<StoreOperation<A>, "reply">
 ): StoreOperation<A> => ({
+  tellsTime: false,
+  boundAt: undefined,
+  givesBack: undefined,
+  quorum: undefined,
+  ...row,
   name,
   script: scripts[name],
-  hasDeadline: scripts[name].hasDeadline,
-  tellsTime,
-  boundAt,
-  givesBack,
-  reply,
-  quorum,
-  ...(grants === undefined ? undefined : { grants })
+  hasDeadline: scripts[name].hasDeadline
 })
 
 /** What is known about the holder of a lock that was not granted. */
@@ -183,11 +172,11 @@ export const doneReply = (raw: Reply): boolean => raw === 1
 export const numbersReply = (raw: Reply): ReadonlyArray<number> => raw as ReadonlyArray<number>
 
 /** The grant of an acquisition whose first argument is the owner: a field of the lock. */
-export const grantsOwner: NonNullable<StoreOperation<AcquireReply>["grants"]> = ({ args, keys }, reply) =>
+export const grantsOwner: Grants<AcquireReply> = ({ args, keys }, reply) =>
   typeof reply === "number" ? { key: keys[0]!, mark: `h${args[0]}` } : undefined
 
 /** The grant of a re-entry; a lease of zero ends a hold. */
-export const grantsHold: NonNullable<StoreOperation<number>["grants"]> = ({ args, keys }, reply) =>
+export const grantsHold: Grants<number> = ({ args, keys }, reply) =>
   reply === 1 && Number(args[2]) > 0 ? { key: keys[0]!, mark: `h${args[0]}` } : undefined
 
 /** The reply of a majority that confirms, or of enough that do not; undefined if the members that failed could tip the scales. */
@@ -216,7 +205,7 @@ export const majorityDone: QuorumRule<boolean> = {
 }
 
 /** The same as `majority`, but only once all members have replied or failed. */
-export const majorityOfAll: QuorumRule<number> = { waitsForAll: true, combine: confirmed }
+export const majorityOfAll: QuorumRule<number> = { ...majority, waitsForAll: true }
 
 export const firstArgument = (args: Arguments): string => String(args[0])
 

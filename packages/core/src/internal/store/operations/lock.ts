@@ -76,6 +76,9 @@ export interface TakesPlace {
   readonly hasAsked: boolean
 }
 
+const placeKeys = ({ places }: LockKeys, takesPlace: TakesPlace | undefined): ReadonlyArray<string> =>
+  takesPlace === undefined ? [] : [places]
+
 /**
  * `tokenKey` is the key of the last token: the lock itself for a kind without tokens. With `takesPlace` the owner has a place once it is
  * denied, until it is granted the lock or released.
@@ -87,12 +90,11 @@ export const acquire = (
   { leaseMillis, tokenLifeMillis }: { readonly leaseMillis: number; readonly tokenLifeMillis: number },
   takesPlace?: TakesPlace
 ): StoreCommand<AcquireReply> =>
-  command(operations.acquire, takesPlace === undefined ? [keys.lock, tokenKey] : [keys.lock, tokenKey, keys.places], [
-    owner,
-    leaseMillis,
-    tokenLifeMillis,
-    ...(takesPlace?.hasAsked === true ? ["", 1] : [])
-  ])
+  command(
+    operations.acquire,
+    [keys.lock, tokenKey, ...placeKeys(keys, takesPlace)],
+    [owner, leaseMillis, tokenLifeMillis, ...(takesPlace?.hasAsked === true ? ["", 1] : [])]
+  )
 
 /** {@link acquire} with a counter as its token. */
 export const acquireFenced = (
@@ -101,13 +103,11 @@ export const acquireFenced = (
   leaseMillis: number,
   takesPlace?: TakesPlace
 ): StoreCommand<AcquireReply> =>
-  takesPlace === undefined
-    ? command(operations.acquireFenced, [keys.lock, keys.token], [owner, leaseMillis])
-    : command(
-        operations.acquireFenced,
-        [keys.lock, keys.token, keys.places],
-        [owner, leaseMillis, takesPlace.hasAsked ? 1 : 0]
-      )
+  command(
+    operations.acquireFenced,
+    [keys.lock, keys.token, ...placeKeys(keys, takesPlace)],
+    [owner, leaseMillis, ...(takesPlace === undefined ? [] : [Number(takesPlace.hasAsked)])]
+  )
 
 /** Sets the number of an owner's holds; replies 1, or 0 if it has none. */
 export const hold = ({ lock }: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> =>
@@ -123,29 +123,23 @@ export interface HandOverTerms {
   readonly tokenLifeMillis: number | undefined
 }
 
-/** The last keys and arguments of a release that hands over; see `lua/include/hand_over/hand_over.lua`. */
-export const handOverKeys = ({ places }: LockKeys, { tokenKey }: HandOverTerms): ReadonlyArray<string> => [
-  places,
-  tokenKey
-]
+/** The last keys and arguments of a release, if it hands over; see `lua/include/hand_over/hand_over.lua`. */
+export const handOverKeys = ({ places }: LockKeys, terms: HandOverTerms | undefined): ReadonlyArray<string> =>
+  terms === undefined ? [] : [places, terms.tokenKey]
 
-export const handOverArguments = ({ leaseMillis, tokenLifeMillis }: HandOverTerms): Arguments => [
-  leaseMillis,
-  tokenLifeMillis ?? ""
-]
+export const handOverArguments = (terms: HandOverTerms | undefined): Arguments =>
+  terms === undefined ? [] : [terms.leaseMillis, terms.tokenLifeMillis ?? ""]
 
 /**
  * Replies 1 + the number of clients that were woken to ask: released; 0 free; -1 held by another. With `terms` the lock goes to the owner
  * whose place is the oldest, and an owner that does not hold the lock loses its place.
  */
 export const release = (keys: LockKeys, owner: string, publish: string, terms?: HandOverTerms): StoreCommand<number> =>
-  terms === undefined
-    ? command(operations.release, [keys.lock, keys.channel], [owner, publish])
-    : command(
-        operations.release,
-        [keys.lock, keys.channel, ...handOverKeys(keys, terms)],
-        [owner, publish, ...handOverArguments(terms)]
-      )
+  command(
+    operations.release,
+    [keys.lock, keys.channel, ...handOverKeys(keys, terms)],
+    [owner, publish, ...handOverArguments(terms)]
+  )
 
 /** Gives the lock back, but keeps it taken for so long. Replies 1: released; 0 free; -1 held by another. */
 export const keep = ({ lock }: Pick<LockKeys, "lock">, owner: string, millis: number): StoreCommand<number> =>

@@ -54,11 +54,7 @@ export const release = (
   const terms = locks[0]?.terms
   return command(
     operations.release,
-    locks.flatMap(({ keys, terms }) => [
-      keys.lock,
-      keys.channel,
-      ...(terms === undefined ? [] : handOverKeys(keys, terms))
-    ]),
+    locks.flatMap(({ keys, terms }) => [keys.lock, keys.channel, ...handOverKeys(keys, terms)]),
     [owner, ...(terms === undefined ? ["", ""] : handOverArguments(terms)), ...locks.map(({ publish }) => publish)]
   )
 }

@@ -105,6 +105,14 @@ export const acquireRead = (
 export const holdRead = (keys: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> =>
   command(operations.holdRead, [keys.lock, keys.readHold(owner, count), keys.readers], [owner, count, leaseMillis])
 
+/** The keys of everything that ends a hold. */
+const sideKeys = ({ holdsStem, lock, readWriteChannel, readers }: LockKeys): ReadonlyArray<string> => [
+  lock,
+  readWriteChannel,
+  holdsStem,
+  readers
+]
+
 /** Ends the hold of this number, so that `count` remain; replies below 1 when the owner does not hold. */
 export const removeReadHold = (
   keys: LockKeys,
@@ -112,12 +120,7 @@ export const removeReadHold = (
   count: number,
   number: number,
   publish: string
-): StoreCommand<number> =>
-  command(
-    operations.removeReadHold,
-    [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers],
-    [owner, count, publish, number]
-  )
+): StoreCommand<number> => command(operations.removeReadHold, sideKeys(keys), [owner, count, publish, number])
 
 /**
  * Replies 1 + the number of clients that were woken to ask: released; 0 free; -1 held by another. With `terms` the lock goes to the owners
@@ -128,16 +131,12 @@ export const releaseRead = (
   owner: string,
   publish: string,
   terms?: HandOverTerms
-): StoreCommand<number> => {
-  const its = [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers]
-  return terms === undefined
-    ? command(operations.releaseRead, its, [owner, publish])
-    : command(
-        operations.releaseRead,
-        [...its, ...handOverKeys(keys, terms)],
-        [owner, publish, ...handOverArguments(terms)]
-      )
-}
+): StoreCommand<number> =>
+  command(
+    operations.releaseRead,
+    [...sideKeys(keys), ...handOverKeys(keys, terms)],
+    [owner, publish, ...handOverArguments(terms)]
+  )
 
 /** The same; an owner that does not hold the lock gives up the place of `placeOwner`: nobody's, if that is empty. */
 export const releaseWrite = (
@@ -147,7 +146,7 @@ export const releaseWrite = (
   placeOwner: string,
   terms?: HandOverTerms
 ): StoreCommand<number> => {
-  const its = [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers]
+  const its = sideKeys(keys)
   return terms === undefined
     ? command(operations.releaseWrite, [...its, keys.places], [owner, publish, "", "", placeOwner])
     : command(
@@ -179,7 +178,7 @@ export const renewRead = (readers: ReadonlyArray<Reader>, leaseMillis: number): 
 const forceRelease =
   (of: "forceReleaseRead" | "forceReleaseWrite") =>
   (keys: LockKeys, publish: string, owners: ReadonlyArray<string>): StoreCommand<number> =>
-    command(operations[of], [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers], [publish, ...owners])
+    command(operations[of], sideKeys(keys), [publish, ...owners])
 
 export const forceReleaseRead = forceRelease("forceReleaseRead")
 
