@@ -22,7 +22,7 @@ it.effect("The members of a quorum share one client, however many names their lo
           assert.isFalse(yield* stores[2]!.isFree(`${options.keyPrefix ?? ""}order:${i}`))
         }).pipe(Lock.withLock(red))
       }
-      const sizes = services.map((service) => (service as unknown as LockClient).quorumClients.all.length)
+      const sizes = services.map((service) => (service as unknown as LockClient).quorumClients.size)
       assert.deepStrictEqual(sizes, [1, 0, 0])
     }
   })

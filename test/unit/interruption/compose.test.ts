@@ -17,7 +17,7 @@ const assertIdle = (service: Service, index: number) =>
     const client = service as unknown as LockClient
     assert.strictEqual(client.lines.size, 0, `a waiter is left after ${index}`)
     assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
-    for (const quorum of client.quorumClients.all) {
+    for (const quorum of client.quorumClients.values()) {
       assert.strictEqual(quorum.lines.size, 0, `a waiter of a quorum is left after ${index}`)
       assert.strictEqual(quorum.watchdog.size, 0, `a holding of a quorum is left after ${index}`)
     }

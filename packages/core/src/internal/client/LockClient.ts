@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as FiberSet from "effect/FiberSet"
 import * as Predicate from "effect/Predicate"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import { InvalidLockOptions } from "../../LockError.ts"
 import type { LockStore } from "../../LockStore.ts"
 import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
@@ -21,7 +21,7 @@ import { Watchdog } from "../hold/Watchdog.ts"
 import { LabelsOfOthers } from "../kinds/inspect.ts"
 import { leastTime, type LockProtocol } from "../kinds/kinds.ts"
 import type { ClientOptions } from "../options/ClientOptions.ts"
-import { inOwnTurn, makeReport, type Report } from "../report/ownTurn.ts"
+import { inOwnTurn, report, type Report } from "../report/ownTurn.ts"
 import { printsAs, shown } from "../report/shown.ts"
 import { Telemetry } from "../report/telemetry.ts"
 import { clientStore } from "../store/commands.ts"
@@ -32,7 +32,6 @@ import { Lines } from "../wait/Lines.ts"
 import { Subscriptions } from "../wait/Subscriptions.ts"
 import { giveBackAll, type Returnable } from "./closing.ts"
 import { Presence } from "./Presence.ts"
-import { QuorumClients } from "./QuorumClients.ts"
 import { RecentReleases } from "./RecentReleases.ts"
 import { OpaqueClient, RedisLock, type Service, TypeId } from "./RedisLock.ts"
 
@@ -43,7 +42,7 @@ export class LockClient extends OpaqueClient implements Service {
   /** The service carries the client itself. */
   readonly [TypeId]: LockClient = this
   /** A random UUID; owners are `<clientId>:<number>`, as in Redisson. */
-  readonly clientId: string
+  readonly clientId: string = crypto.randomUUID()
   readonly store: LockStore["Service"]
   readonly options: ClientOptions
   readonly subscriptions: Subscriptions = new Subscriptions(this)
@@ -63,8 +62,8 @@ export class LockClient extends OpaqueClient implements Service {
   readonly scope: Scope.Scope
   /** Whether its store is a majority of several stores. */
   readonly isQuorum: boolean
-  /** Quorum clients whose first member this client is. */
-  readonly quorumClients = new QuorumClients<LockClient>()
+  /** Quorum clients whose first member this client is, by what distinguishes them. */
+  readonly quorumClients = new Map<string, LockClient>()
   /** Quorum clients that have this client as a member: they close before it does. */
   readonly joinedBy = new Set<LockClient>()
   /** The number of unanswered acquisitions and releases: closing waits for them. */
@@ -91,34 +90,29 @@ export class LockClient extends OpaqueClient implements Service {
   isClosing = false
   #closed: Deferred.Deferred<void> | undefined = undefined
 
-  constructor(parts: {
-    readonly clientId: string
-    readonly store: LockStore["Service"]
-    readonly options: ClientOptions
-    readonly telemetry: Telemetry
-    readonly fork: LockClient["fork"]
-    readonly clock: Clock.Clock
-    readonly scope: Scope.Scope
-    readonly isQuorum: boolean
-    readonly report: Report
-  }) {
+  /** Of `context` it takes the scope, the clock, and what reports and metrics need. */
+  constructor(
+    store: LockStore["Service"],
+    options: ClientOptions,
+    isQuorum: boolean,
+    fork: LockClient["fork"],
+    context: Context.Context<Scope.Scope>
+  ) {
     super()
-    this.clientId = parts.clientId
-    const { store } = parts
     // a quorum's members acknowledge for themselves
-    this.store = clientStore(store, this, parts.isQuorum ? undefined : parts.options.acknowledge)
-    this.options = parts.options
-    this.telemetry = parts.telemetry
-    this.fork = parts.fork
-    this.scope = parts.scope
-    this.isQuorum = parts.isQuorum
-    this.now = monotonicMillis(parts.clock)
+    this.store = clientStore(store, this, isQuorum ? undefined : options.acknowledge)
+    this.options = options
+    this.isQuorum = isQuorum
+    this.fork = fork
+    this.scope = Context.get(context, Scope.Scope)
+    this.telemetry = new Telemetry(context, isQuorum)
+    this.now = monotonicMillis(Context.get(context, Clock.Clock))
+    this.#report = (defect) => report(context, defect)
     this.leases = new HeldLeases(this.now)
-    if (store.reconnects !== undefined) this.releases = new RecentReleases(this, (command) => store.run(command))
-    this.#report = parts.report
-    this.alarms = new AlarmClock(this.now, parts.report)
+    this.alarms = new AlarmClock(this.now, this.#report)
     this.watchdog = new Watchdog(this)
     this.tracking = new Tracking(this)
+    if (store.reconnects !== undefined) this.releases = new RecentReleases(this, (command) => store.run(command))
   }
 
   /** Runs a task of the application, such as the resumption of one of its fibers. */
@@ -243,17 +237,8 @@ export const makeLockClient = Effect.fnUntraced(function* (
   options: ClientOptions,
   isQuorum = false
 ) {
-  const client = new LockClient({
-    clientId: crypto.randomUUID(),
-    store,
-    options,
-    telemetry: new Telemetry(yield* Effect.context<never>(), isQuorum),
-    fork: yield* FiberSet.makeRuntime<never>(),
-    clock: yield* Clock.Clock,
-    scope: yield* Effect.scope,
-    isQuorum,
-    report: yield* makeReport
-  })
+  const fork = yield* FiberSet.makeRuntime<never>()
+  const client = new LockClient(store, options, isQuorum, fork, yield* Effect.context<Scope.Scope>())
   yield* Effect.forkScoped(client.alarms.run)
   if (store.reconnects !== undefined) {
     yield* Effect.forkScoped(runStream(store.reconnects, () => client.reconnected()))

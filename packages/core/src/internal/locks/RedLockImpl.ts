@@ -5,13 +5,11 @@ import type * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import { type AcquireError, InvalidLockOptions, type LockStoreError, QuorumNotReached } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
-import type { LockClient } from "../client/LockClient.ts"
-import type { NamedMember } from "../client/QuorumClients.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import type { QuorumTimes } from "../options/ClientOptions.ts"
-import { combinedName, quorumClient } from "../quorum/quorumClient.ts"
+import { combinedName, type NamedMember, quorumClient } from "../quorum/quorumClient.ts"
 import { type AnyLock, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
 import { LockImpl, noQuorum } from "./LockImpl.ts"
 import { resolveAt, type Resolved } from "./Synchronizer.ts"
@@ -55,7 +53,7 @@ export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
   }
 
   #join(fiber: Fiber<unknown, unknown>): Resolved | Invalid {
-    const members: Array<NamedMember<LockClient>> = []
+    const members: Array<NamedMember> = []
     for (const member of this.#members as ReadonlyArray<LockImpl<R, E>>) {
       const { name } = member
       const at = member.resolve(fiber)

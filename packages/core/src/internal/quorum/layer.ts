@@ -8,13 +8,13 @@ import * as Stream from "effect/Stream"
 import { causeText } from "../report/shown.ts"
 import { RedisDriverError } from "../../RedisDriver.ts"
 import { InvalidLockOptions, LockStoreError } from "../../LockError.ts"
-import type { LockStore } from "../../LockStore.ts"
 import { clientIn, type LockClient } from "../client/LockClient.ts"
 import type { RedisLock } from "../client/RedisLock.ts"
 import { makeQuorumClient } from "./quorumClient.ts"
 import type { QuorumTimes } from "../options/ClientOptions.ts"
 import { reconnecting } from "../time/clock.ts"
 import type { Member } from "../store/quorum/QuorumCall.ts"
+import type { Store } from "../store/Store.ts"
 
 export const joinQuorum = Effect.fnUntraced(function* <E, R>(
   layers: ReadonlyArray<Layer.Layer<RedisLock, E, R>>,
@@ -44,7 +44,7 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
   let quorum: LockClient | undefined
   const members = yield* Effect.forEach(clients, (client, i) => {
     const label = `member ${i + 1}`
-    const member = (store: LockStore["Service"]): Member => ({ label, store, keyOf: undefined })
+    const member = (store: Store): Member => ({ label, store, keyOf: undefined })
     if (Result.isSuccess(client)) return Effect.succeed(member(client.success.store))
     const late = member(absent(client.failure, first.store))
     return Effect.as(
@@ -86,13 +86,10 @@ const tooFew = <A, E>(clients: ReadonlyArray<Result.Result<A, E>>): E => {
   }) as E & RedisDriverError
 }
 
-/** The store of a member that is not connected yet. */
-const absent = (
-  cause: unknown,
-  { commandLifeMillis, commandTimeoutMillis, publish, slot }: LockStore["Service"]
-): LockStore["Service"] => {
-  const missing = (operation: string, name: string) =>
-    new LockStoreError({ operation, lock: name, reason: "NotConnected", cause })
+/** The store of a member that is not connected yet: it refuses everything, and is otherwise like that of another member. */
+const absent = (cause: unknown, { commandLifeMillis, commandTimeoutMillis, publish, slot }: Store): Store => {
+  const missing = (operation: string, lock: string) =>
+    new LockStoreError({ operation, lock, reason: "NotConnected", cause })
   return {
     run: ({ keys, operation }) => Effect.fail(missing(operation.name, keys[0]!)),
     subscribe: (channel) => Stream.fail(missing("subscribe", channel)),

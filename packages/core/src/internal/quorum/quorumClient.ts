@@ -8,7 +8,6 @@ import type { Fiber } from "effect/Fiber"
 import * as FiberSet from "effect/FiberSet"
 import * as Scope from "effect/Scope"
 import { type LockClient, makeLockClient } from "../client/LockClient.ts"
-import type { NamedMember } from "../client/QuorumClients.ts"
 import type { ClientOptions, QuorumTimes } from "../options/ClientOptions.ts"
 import { makeReport } from "../report/ownTurn.ts"
 import { LockKeys, prefixedLabelKey } from "../store/keys.ts"
@@ -44,40 +43,50 @@ export const makeQuorumClient = Effect.fnUntraced(function* (
 export const combinedName = (names: ReadonlyArray<string>): string =>
   names.every((name) => name === names[0]) ? names[0]! : names.join(", ")
 
+/** One lock of a quorum: a name at a client. */
+export interface NamedMember {
+  readonly client: LockClient
+  readonly name: string
+}
+
 /**
- * The client of a quorum of locks. There is one for the same members and times, so that its fibers share one queue; it
- * lives as long as its first member's client.
+ * The client of a quorum of locks. There is one for the same members and times, so that its fibers share one queue: one for all names that
+ * are the same at all members, and one for each set of other names. It lives as long as its first member's client.
  */
 export const quorumClient = (
-  members: ReadonlyArray<NamedMember<LockClient>>,
+  members: ReadonlyArray<NamedMember>,
   times: QuorumTimes,
   fiber: Fiber<unknown, unknown>
 ): LockClient => {
-  const first = members[0]!.client
-  return first.quorumClients.get(members, times, (isShared) => {
-    const clients = new Set(members.map(({ client }) => client))
-    const joint = new LockKeys(combinedName(members.map(({ name }) => name)))
-    const keyPrefix = isShared ? first.options.keyPrefix : ""
-    const client = runNow(
-      fiber.context,
-      Scope.provide(
-        makeQuorumClient(
-          clients,
-          members.map(({ client, name }, i) => ({
-            label: `member ${i + 1}`,
-            lockName: isShared ? undefined : name,
-            store: client.store,
-            keyOf: isShared ? undefined : mapKeys(joint, name, client.options)
-          })),
-          times,
-          { ...first.options, keyPrefix }
-        ),
-        first.scope
-      )
+  const [first] = members as readonly [NamedMember]
+  const { quorumClients, options, scope } = first.client
+  const isShared = members.every(
+    ({ client, name }) => name === first.name && client.options.keyPrefix === options.keyPrefix
+  )
+  const identity = JSON.stringify([times, members.map(({ client, name }) => [client.clientId, isShared ? "" : name])])
+  const known = quorumClients.get(identity)
+  if (known !== undefined) return known
+  const joint = new LockKeys(combinedName(members.map(({ name }) => name)))
+  const client = runNow(
+    fiber.context,
+    Scope.provide(
+      makeQuorumClient(
+        new Set(members.map(({ client }) => client)),
+        members.map(({ client, name }, i) => ({
+          label: `member ${i + 1}`,
+          lockName: isShared ? undefined : name,
+          store: client.store,
+          keyOf: isShared ? undefined : mapKeys(joint, name, client.options)
+        })),
+        times,
+        isShared ? options : { ...options, keyPrefix: "" }
+      ),
+      scope
     )
-    client.gaveUp = first.gaveUp
-    return client
-  })
+  )
+  client.gaveUp = first.client.gaveUp
+  quorumClients.set(identity, client)
+  return client
 }
 
 /** `runSync` on the application's own scheduler: the fibers of a client stay on the one that it was made on. */

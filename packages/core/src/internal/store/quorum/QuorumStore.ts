@@ -103,25 +103,24 @@ export class QuorumStore {
   get service(): Store {
     const { members } = this
     const first = members[0]!
+    // asked each time, as members may come later
+    const longest = (of: "commandLifeMillis" | "commandTimeoutMillis") =>
+      Math.max(...members.map(({ store }) => store[of]))
     return {
       run: (command) => this.#run(command),
       subscribe: (channel) =>
         Stream.mergeAll(
-          this.members.map((member) => memberSignals(member, channel)),
+          members.map((member) => memberSignals(member, channel)),
           { concurrency: "unbounded" }
         ),
-      scan: (pattern, type) => scanMajority(this.members, this.required, pattern, type),
+      scan: (pattern, type) => scanMajority(members, this.required, pattern, type),
       publish: first.store.publish,
       slot: (key) => first.store.slot(keyAt(first, key)),
       get commandLifeMillis() {
-        let longest = 0
-        for (const { store } of members) longest = Math.max(longest, store.commandLifeMillis)
-        return longest
+        return longest("commandLifeMillis")
       },
       get commandTimeoutMillis() {
-        let longest = 0
-        for (const { store } of members) longest = Math.max(longest, store.commandTimeoutMillis)
-        return longest
+        return longest("commandTimeoutMillis")
       },
       serverMicros: (key) => this.#tokenBound.highestClock(key),
       longestSince: () => Number.POSITIVE_INFINITY,
