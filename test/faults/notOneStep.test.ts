@@ -4,10 +4,9 @@ import type { Redis } from "ioredis"
 import { client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
+import { type KindName, sectionsOf } from "../kit/sectionsOf.ts"
 import { onServer } from "../kit/server/onServer.ts"
-import type { StepperSettings } from "./fixtures/stepper.ts"
 import { start } from "./processes.ts"
-import { sectionsOf } from "./sectionsOf.ts"
 
 const watchdogLeaseTime = 1500
 
@@ -15,10 +14,21 @@ const watchdogLeaseTime = 1500
 const loses = (reason: string) => reason === "Expired" || reason === "RenewalFailed"
 
 /** A semaphore stays when nobody holds a permit. */
-const forgetPermits = (redis: Redis, kind: StepperSettings["kind"]) =>
-  kind === "permit" ? Effect.promise(() => redis.del("report", "{report}:timeout")) : Effect.void
+const forgetPermits = (redis: Redis, kind: KindName) =>
+  kind === "PermitSemaphore" ? Effect.promise(() => redis.del("a", "{a}:timeout")) : Effect.void
 
-for (const kind of Object.keys(sectionsOf) as ReadonlyArray<StepperSettings["kind"]>) {
+// all kinds: unit/notOneStep, in virtual time
+const kinds: ReadonlyArray<KindName> = [
+  "Lock",
+  "FairLock",
+  "read lock",
+  "write lock",
+  "PermitSemaphore",
+  "MultiLock",
+  "RedLock"
+]
+
+for (const kind of kinds) {
   describe(`a section under a ${kind} that never asks whether it holds it`, () => {
     it.live(
       `A section under a ${kind} whose process is stopped beyond the lease takes no step beside the rival that has it`,
@@ -29,7 +39,9 @@ for (const kind of Object.keys(sectionsOf) as ReadonlyArray<StepperSettings["kin
           const { run } = yield* client(server, { watchdogLeaseTime: 30_000 })
           yield* stopped.signal("SIGSTOP")
           const stoppedAt = performance.now()
-          const rival = yield* sectionUntilTold((body) => run(sectionsOf[kind].rival(body)))
+          const rival = yield* sectionUntilTold((body) =>
+            run(sectionsOf[kind === "read lock" ? "write lock" : kind](body))
+          )
           yield* eventually(
             "a whole lease has passed since the last step",
             () => performance.now() - stoppedAt,
@@ -45,6 +57,7 @@ for (const kind of Object.keys(sectionsOf) as ReadonlyArray<StepperSettings["kin
       )
     )
 
+    if (kind !== "Lock" && kind !== "PermitSemaphore" && kind !== "MultiLock") return
     it.live(
       `A section under a ${kind} takes no step after its event loop was blocked beyond the lease`,
       onServer(({ redis, server }) =>

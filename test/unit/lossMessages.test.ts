@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { Lock, LockLost, LockTimeout, Semaphore, type StoreReason } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { jumpingClock } from "../kit/jumpingClock.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
@@ -58,27 +59,23 @@ describe("LockLost", () => {
     })
   )
 
-  const blockFor = (millis: number) =>
-    Effect.gen(function* () {
-      const service = yield* clientOf(yield* testStore())
-      return yield* Effect.gen(function* () {
-        const holding = yield* Lock.scoped("a", { leaseTime: 200 })
-        const { remaining } = holding
-        const until = performance.now() + Duration.toMillis(yield* remaining) + millis
-        while (performance.now() < until);
-        return yield* Effect.flip(holding.ensureHeld)
-      }).pipe(Effect.scoped, as(service))
-    })
-
-  it.live("LockLost says that the process was stopped or blocked if its own timer was late", () =>
+  it.effect("LockLost says that the process was stopped or blocked if its own timer was late", () =>
     Effect.gen(function* () {
       expectWarning(/^The lock's scope has closed, but its release went wrong\./)
-      const { late, message } = yield* blockFor(300)
+      const { jump, on } = yield* jumpingClock
+      const losing = Effect.gen(function* () {
+        const { ensureHeld } = yield* Lock.scoped("a", { leaseTime: 200 })
+        yield* jump(500)
+        return yield* Effect.flip(ensureHeld)
+      }).pipe(Effect.scoped)
+      const { late, message } = yield* on(
+        Effect.flatMap(Effect.flatMap(testStore(), clientOf), (service) => as(service)(losing))
+      )
       assert.include(message, "its lease ran out while the process was stopped or blocked")
       assert.isAbove(Duration.toMillis(late!), 250)
       assert.match(message, /Noticed [\d.]+ m?s after the lease had ended\./)
       assert.notInclude(message, "longer lease")
-    })
+    }).pipe(Effect.scoped)
   )
 
   it("LockLost does not say that the process was stopped if that is not known", () => {
@@ -107,7 +104,7 @@ describe("an acquisition that the server's user may not make", () => {
   }
   for (const [what, ask] of Object.entries(asked)) {
     // a warning that no test expects is an error
-    it.live(`An acquisition of ${what} without permission fails with NoPermission, and warns of nothing else`, () =>
+    it.effect(`An acquisition of ${what} without permission fails with NoPermission, and warns of nothing else`, () =>
       Effect.gen(function* () {
         const server = yield* testStore()
         const service = yield* clientOf({

@@ -3,64 +3,31 @@
  */
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Exit, Fiber, Layer } from "effect"
-import {
-  FairLock,
-  FencedLock,
-  InvalidLockOptions,
-  LeaderElection,
-  Lock,
-  LockStore,
-  MultiLock,
-  NonReentrantLock,
-  PermitSemaphore,
-  ReadWriteLock,
-  RedisLock,
-  RedLock,
-  SpinLock,
-  type TimeOptions
-} from "effect-redis-lock"
+import { InvalidLockOptions, LeaderElection, Lock, LockStore, RedisLock, type TimeOptions } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { loss } from "../kit/exits.ts"
+import { sectionsOf } from "../kit/sectionsOf.ts"
 import { as, clientOf, quorumOf, testStore, testStores } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
 
 const maxHold = "5 minutes"
 
-type Options = TimeOptions
-type Section = (options?: Options) => Effect.Effect<never, unknown, RedisLock.RedisLock>
+const under = (lock: Lock.Lock<RedisLock.RedisLock, unknown, unknown>, options?: TimeOptions) =>
+  Lock.withLock(Effect.never, lock, options)
 
-const under =
-  (lock: Lock.Lock<RedisLock.RedisLock, unknown, unknown>): Section =>
-  (options) =>
-    Lock.withLock(Effect.never, lock, options)
-
-const kinds: Record<string, Section> = {
-  Lock: under(Lock.make("a")),
-  FairLock: under(FairLock.make("a")),
-  FencedLock: under(FencedLock.make("a")),
-  NonReentrantLock: under(NonReentrantLock.make("a")),
-  SpinLock: under(SpinLock.make("a")),
-  "read lock": under(ReadWriteLock.make("a").readLock),
-  "write lock": under(ReadWriteLock.make("a").writeLock),
-  MultiLock: under(MultiLock.make([Lock.make("a"), Lock.make("b")])),
-  RedLock: under(RedLock.make(["a", "b", "c"].map((name) => Lock.make(name)))),
-  PermitSemaphore: (options) =>
-    PermitSemaphore.withPermits(Effect.never, PermitSemaphore.make("a", { permits: 1 }), 1, options)
-}
-
-for (const [kind, section] of Object.entries(kinds)) {
+for (const [kind, section] of Object.entries(sectionsOf)) {
   it.effect(
     `A ${kind} is lost once it has been held for its maxHold, and is free as soon as its section has ended`,
     () =>
       Effect.gen(function* () {
         const run = as(yield* Effect.flatMap(testStore(), (store) => clientOf(store)))
-        const held = yield* Effect.forkChild(run(section({ maxHold })), { startImmediately: true })
+        const held = yield* Effect.forkChild(run(section(Effect.never, { maxHold })), { startImmediately: true })
         yield* TestClock.adjust("299 seconds")
         assert.isUndefined(held.pollUnsafe())
         yield* TestClock.adjust("1 second")
         assert.strictEqual(loss(yield* Fiber.await(held)).reason, "HeldTooLong")
         // long before the end of the lease
-        const next = yield* Effect.forkChild(run(section({ maxHold, waitTime: "2 seconds" })), {
+        const next = yield* Effect.forkChild(run(section(Effect.never, { maxHold, waitTime: "2 seconds" })), {
           startImmediately: true
         })
         yield* TestClock.adjust("3 seconds")
@@ -85,11 +52,11 @@ it.effect("The maxHold of a client is that of its locks, which an acquisition, a
     const run = as(yield* Effect.flatMap(testStore(), (store) => clientOf(store, { maxHold })))
     const start = <A, E>(self: Effect.Effect<A, E, RedisLock.RedisLock>) =>
       Effect.forkChild(run(self), { startImmediately: true })
-    const plain = yield* start(under(Lock.make("plain"))())
-    const longer = yield* start(under(Lock.make("longer"))({ maxHold: "10 minutes" }))
-    const own = yield* start(under(Lock.make("own", { maxHold: "1 minute" }))())
-    const endless = yield* start(under(Lock.make("endless"))({ maxHold: Duration.infinity }))
-    const fixed = yield* start(under(Lock.make("fixed"))({ leaseTime: "1 hour" }))
+    const plain = yield* start(under(Lock.make("plain")))
+    const longer = yield* start(under(Lock.make("longer"), { maxHold: "10 minutes" }))
+    const own = yield* start(under(Lock.make("own", { maxHold: "1 minute" })))
+    const endless = yield* start(under(Lock.make("endless"), { maxHold: Duration.infinity }))
+    const fixed = yield* start(under(Lock.make("fixed"), { leaseTime: "1 hour" }))
     const leader = yield* start(LeaderElection.whileLeader(Effect.never, LeaderElection.make("leader")))
     yield* TestClock.adjust("1 minute")
     assert.strictEqual(loss(yield* Fiber.await(own)).reason, "HeldTooLong")

@@ -3,40 +3,19 @@
  * clock jumps, as it does for a process that was stopped, while no timer rings.
  */
 import { assert, it } from "@effect/vitest"
-import { Clock, Deferred, Effect, Exit, Fiber, Scheduler } from "effect"
-import {
-  FairLock,
-  FencedLock,
-  Lock,
-  MultiLock,
-  NonReentrantLock,
-  PermitSemaphore,
-  ReadWriteLock,
-  RedisLock,
-  RedLock,
-  SpinLock
-} from "effect-redis-lock"
+import { Deferred, Effect, Exit, Fiber, Scheduler } from "effect"
+import { Lock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { loss } from "../kit/exits.ts"
+import { jumpingClock } from "../kit/jumpingClock.ts"
+import { type Section, sectionsOf } from "../kit/sectionsOf.ts"
 import { as, clientOf, quorumOf, type Service, testStore, testStores } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 
 const leaseMillis = 30_000
 
-/** A clock whose monotonic time can jump ahead of all timers. */
-const jumping = Effect.map(Clock.Clock, (clock) => {
-  let ahead = 0n
-  const jumped: Clock.Clock = Object.create(clock, {
-    monotonicTimeNanosUnsafe: { value: () => clock.monotonicTimeNanosUnsafe() + ahead }
-  })
-  return {
-    on: Effect.provideService(Clock.Clock, jumped),
-    jump: (millis: number) => Effect.sync(() => void (ahead += BigInt(millis) * 1_000_000n))
-  }
-})
-
 const world = Effect.gen(function* () {
-  const clock = yield* jumping
+  const clock = yield* jumpingClock
   const service = yield* clock.on(Effect.flatMap(testStore(), (store) => clientOf(store)))
   return { ...clock, service, run: as(service) }
 })
@@ -50,28 +29,16 @@ const gate = () => {
 }
 
 /** What waits at a gate resumes so many milliseconds later than it could have. */
-const lateBy = (millis: number, jump: Effect.Success<typeof jumping>["jump"], open: Effect.Effect<unknown>) =>
+const lateBy = (millis: number, jump: Effect.Success<typeof jumpingClock>["jump"], open: Effect.Effect<unknown>) =>
   TestClock.adjust(0).pipe(Effect.andThen(jump(millis)), Effect.andThen(open))
 
-type Section = (
-  body: Effect.Effect<void, unknown, RedisLock.RedisLock>
-) => Effect.Effect<unknown, unknown, RedisLock.RedisLock>
-
 const kinds: Record<string, Section> = {
-  Lock: Lock.withLock("a"),
-  "Lock.withLockIfAvailable": Lock.withLockIfAvailable("a"),
-  "Lock with a fixed lease": Lock.withLock("a", { leaseTime: leaseMillis }),
-  FairLock: Lock.withLock(FairLock.make("a")),
-  FencedLock: Lock.withLock(FencedLock.make("a")),
-  NonReentrantLock: Lock.withLock(NonReentrantLock.make("a")),
-  SpinLock: Lock.withLock(SpinLock.make("a")),
-  "read lock": Lock.withLock(ReadWriteLock.make("a").readLock),
-  "write lock": Lock.withLock(ReadWriteLock.make("a").writeLock),
-  MultiLock: Lock.withLock(MultiLock.make([Lock.make("a"), Lock.make("b")])),
-  PermitSemaphore: PermitSemaphore.withPermits(PermitSemaphore.make("a", { permits: 2 }), 1)
+  ...sectionsOf,
+  "Lock.withLockIfAvailable": (body) => Lock.withLockIfAvailable(body, "a"),
+  "Lock with a fixed lease": (body) => Lock.withLock(body, "a", { leaseTime: leaseMillis })
 }
 
-const takesNoStep = (service: Service, { jump, on }: Effect.Success<typeof jumping>, section: Section) =>
+const takesNoStep = (service: Service, { jump, on }: Effect.Success<typeof jumpingClock>, section: Section) =>
   Effect.gen(function* () {
     const { open, opened, step, steps } = gate()
     const body = step("in").pipe(Effect.andThen(opened), Effect.andThen(step("late")))
@@ -94,21 +61,11 @@ for (const [kind, section] of Object.entries(kinds)) {
   )
 }
 
-it.effect("A section of a RedLock that resumes after its deadline takes no step", () =>
-  Effect.gen(function* () {
-    const clock = yield* jumping
-    const stores = yield* testStores(3)
-    const services = yield* clock.on(Effect.forEach(stores, (store) => clientOf(store)))
-    const red = RedLock.make(services.map((service) => Lock.provide(Lock.make("a"), service)))
-    yield* takesNoStep(services[0]!, clock, Lock.withLock(red))
-  }).pipe(Effect.scoped)
-)
-
 it.effect("A section on a quorum that resumes after its deadline takes no step", () =>
   Effect.gen(function* () {
-    const clock = yield* jumping
+    const clock = yield* jumpingClock
     const service = yield* clock.on(Effect.flatMap(testStores(3), (stores) => quorumOf(stores)))
-    yield* takesNoStep(service, clock, Lock.withLock("a"))
+    yield* takesNoStep(service, clock, sectionsOf.Lock)
   }).pipe(Effect.scoped)
 )
 
@@ -228,7 +185,7 @@ for (const [what, answers] of [
 ] as const) {
   it.effect(`A section that was handed its lock, and resumes after that short lease, ${what}`, () =>
     Effect.gen(function* () {
-      const clock = yield* jumping
+      const clock = yield* jumpingClock
       const server = yield* testStore()
       const read = Deferred.makeUnsafe<void>()
       const store = wrappedStore(server.store, ({ operation, run }) =>
