@@ -5,7 +5,7 @@ import type { Redis } from "ioredis"
 import { client, clientOver } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
-import { growsBy, lockKey } from "../kit/server/conditions.ts"
+import { growsBy } from "../kit/server/conditions.ts"
 import { behindProxy, onServer } from "../kit/server/onServer.ts"
 import { clientsOf, commandsRun, entries, hold, queued, queueOf, serverTime, timeoutsOf, waitFor } from "./kinds.ts"
 import { start } from "./processes.ts"
@@ -339,27 +339,6 @@ describe("waiters of a fair lock", () => {
         // beside when a script last looked
         const clients = yield* Effect.promise(() => redis.zrange(clientsOf("turn"), "0", "-1"))
         assert.strictEqual(clients.filter((client) => client.length === 36).length, 1)
-      })
-    )
-  )
-})
-
-describe("a holder of a fair lock that is killed", () => {
-  it.live(
-    "A killed holder of a fair lock is replaced by the first in the queue when its lease is over",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const settings = { url: server.url, kind: "fair", lock: "turn", fibers: 1, watchdogLeaseTime: 1500 } as const
-        const doomed = yield* start("worker", settings)
-        const { token } = yield* doomed.told("entered")
-        yield* lockKey(redis, "turn", "there")
-        const waiters = [yield* waitFor(yield* client(server), lock), yield* waitFor(yield* client(server), lock)]
-        yield* doomed.signal("SIGKILL")
-        const first = yield* waiters[0]!.entered
-        assert.isTrue(first.token > BigInt(token))
-        assert.isFalse(waiters[1]!.hasEntered())
-        yield* first.release
-        yield* (yield* waiters[1]!.entered).release
       })
     )
   )

@@ -9,7 +9,6 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import type { CandidateEvent, CandidateSettings } from "./fixtures/candidate.ts"
 import type { ClosingEvent, ClosingSettings } from "./fixtures/closing.ts"
-import type { CounterEvent, CounterSettings } from "./fixtures/counter.ts"
 import type { HolderEvent, HolderSettings } from "./fixtures/holder.ts"
 import type { PermitsEvent, PermitsSettings } from "./fixtures/permits.ts"
 import type { StepperEvent, StepperSettings } from "./fixtures/stepper.ts"
@@ -24,7 +23,6 @@ import { eventually } from "../kit/eventually.ts"
 interface Programs {
   readonly candidate: { readonly settings: CandidateSettings; readonly event: CandidateEvent }
   readonly closing: { readonly settings: ClosingSettings; readonly event: ClosingEvent }
-  readonly counter: { readonly settings: CounterSettings; readonly event: CounterEvent }
   readonly multiCounter: { readonly settings: MultiCounterSettings; readonly event: MultiCounterEvent }
   readonly quorumCounter: { readonly settings: QuorumCounterSettings; readonly event: QuorumCounterEvent }
   readonly holder: { readonly settings: HolderSettings; readonly event: HolderEvent }
