@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Cause, Effect, Exit, Fiber, Layer, Logger, References, Result, Scope } from "effect"
 import {
   LeaderElection,
   Lock,
@@ -17,6 +17,73 @@ import { expectWarning } from "../run/logs.ts"
 
 const clients = RedisLock.layerFromStore({ label: "web 3" })
 const live = Layer.provideMerge(clients, LockStore.layerMemory)
+
+it.effect("A caller that traces gets spans, and others get none", () =>
+  Effect.gen(function* () {
+    const { spans, tracer } = yield* recordSpans
+    yield* Lock.withLock(Effect.void, "a").pipe(Effect.withTracer(tracer))
+    assert.strictEqual(spans.length, 0)
+    yield* Lock.withLock(Effect.withSpan(Effect.void, "body"), "a").pipe(
+      Effect.withSpan("request"),
+      Effect.withTracer(tracer)
+    )
+    assert.deepStrictEqual(
+      spans.map((span) => [span.name, span.status._tag]),
+      [
+        ["request", "Ended"],
+        ["Lock.acquire", "Ended"],
+        ["Lock.hold", "Ended"],
+        ["body", "Ended"]
+      ]
+    )
+    const [request, acquire, hold, body] = spans
+    assert.deepStrictEqual(Object.fromEntries(acquire!.attributes), { "lock.name": "a", "lock.kind": "reentrant" })
+    const parents = [acquire, hold, body].map((span) => Result.getOrUndefined(Result.fromOption(span!.parent, () => 0)))
+    assert.deepStrictEqual(parents, [request, request, hold])
+  }).pipe(Effect.provide(live))
+)
+
+it.effect("A scoped hold has a span until it ends", () =>
+  Effect.gen(function* () {
+    const { spans, tracer } = yield* recordSpans
+    yield* Effect.gen(function* () {
+      yield* Lock.scoped("a")
+      assert.deepStrictEqual(
+        spans.map((span) => [span.name, span.status._tag]),
+        [
+          ["request", "Started"],
+          ["Lock.acquire", "Ended"],
+          ["Lock.hold", "Started"]
+        ]
+      )
+    }).pipe(Effect.scoped, Effect.withSpan("request"), Effect.withTracer(tracer))
+    assert.isTrue(spans.every((span) => span.status._tag === "Ended"))
+  }).pipe(Effect.provide(live))
+)
+
+it.effect("A caller that traces gets spans of acquiring and of holding permits, as of a lock", () =>
+  Effect.gen(function* () {
+    const { spans, tracer } = yield* recordSpans
+    const counted = Semaphore.make("counted", { permits: 5 })
+    const leased = PermitSemaphore.make("leased", { permits: 5 })
+    yield* Effect.gen(function* () {
+      yield* PermitSemaphore.tryScoped(leased)
+      yield* Semaphore.scoped(counted, 1)
+      yield* PermitSemaphore.withPermit(Effect.void, leased)
+      yield* Semaphore.withPermitsIfAvailable(Effect.void, counted, 1)
+      yield* Semaphore.acquire(counted)
+    }).pipe(Effect.scoped, Effect.withSpan("request"), Effect.withTracer(tracer))
+    assert.deepStrictEqual(
+      spans.map(({ name }) => name),
+      [
+        "request",
+        ...["PermitSemaphore.acquire", "PermitSemaphore.hold", "Semaphore.acquire", "Semaphore.hold"],
+        ...["PermitSemaphore.acquire", "PermitSemaphore.hold", "Semaphore.acquire", "Semaphore.hold"],
+        "Semaphore.acquire"
+      ]
+    )
+  }).pipe(Effect.provide(live))
+)
 
 it.effect("A LockTimeout is no error of the span of its acquisition, and neither is a lock that is not available", () =>
   Effect.gen(function* () {
@@ -164,4 +231,21 @@ it.effect("The span of a lock on a quorum calls it red", () =>
     const kinds = spans.slice(1).map((span) => attributesOf(span)["lock.kind"])
     assert.deepStrictEqual(kinds, ["red", "red"])
   }).pipe(Effect.scoped)
+)
+
+it.effect("Log lines of a section are annotated with the lock's name", () =>
+  Effect.gen(function* () {
+    const lines: Array<unknown> = []
+    const logger = Logger.make((options) => {
+      lines.push([options.message, options.fiber.getRef(References.CurrentLogAnnotations)])
+    })
+    yield* Effect.gen(function* () {
+      yield* Effect.log("inside").pipe(Lock.withLock("a"))
+      yield* Effect.log("outside")
+    }).pipe(Effect.annotateLogs({ request: 1 }), Effect.provide(Logger.layer([logger])))
+    assert.deepStrictEqual(lines, [
+      [["inside"], { request: 1, lock: "a" }],
+      [["outside"], { request: 1 }]
+    ])
+  }).pipe(Effect.provide(live))
 )

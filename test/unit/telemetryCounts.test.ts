@@ -24,6 +24,94 @@ const clients = RedisLock.layerFromStore()
 const live = Layer.provideMerge(clients, LockStore.layerMemory)
 const elsewhere = asAnotherClient(clients)
 
+it.effect("Telemetry counts acquired, timed out and lost locks, how long acquiring took, and the locks held now", () =>
+  Effect.gen(function* () {
+    yield* Effect.gen(function* () {
+      assert.deepInclude(yield* metricValues, { "redis_lock.held lock.kind=reentrant": 1 })
+      const late = yield* Effect.forkChild(elsewhere(Effect.flip(Lock.withLock(Effect.void, "a", { waitTime: 10 }))))
+      yield* TestClock.adjust(10)
+      yield* Fiber.join(late)
+    }).pipe(Lock.withLock("a"), Lock.withLock("a"))
+    const lost = yield* Effect.forkChild(Effect.flip(Lock.withLock(Effect.never, "b", { leaseTime: 100 })))
+    yield* TestClock.adjust(100)
+    yield* Fiber.join(lost)
+    assert.deepStrictEqual(yield* metricValues, {
+      "redis_lock.acquisitions lock.kind=reentrant": 2,
+      "redis_lock.wait.duration lock.kind=reentrant": 2,
+      "redis_lock.hold.duration lock.kind=reentrant": 2,
+      "redis_lock.timeouts lock.kind=reentrant": 1,
+      "redis_lock.losses lock.kind=reentrant lock.loss.reason=Expired": 1,
+      "redis_lock.losses lock.kind=reentrant lock.loss.reason=HeldTooLong": 0,
+      "redis_lock.losses lock.kind=reentrant lock.loss.reason=NotOwner": 0,
+      "redis_lock.losses lock.kind=reentrant lock.loss.reason=RenewalFailed": 0,
+      "redis_lock.losses lock.kind=reentrant lock.loss.reason=ClientClosed": 0,
+      "redis_lock.renewal.failures lock.kind=reentrant": 0,
+      "redis_lock.handovers lock.kind=reentrant": 0,
+      "redis_lock.polls lock.kind=reentrant": 0,
+      "redis_lock.held lock.kind=reentrant": 0,
+      "redis_lock.waiting lock.kind=reentrant": 0
+    })
+  }).pipe(Effect.provide(live), withOwnMetrics)
+)
+
+it.effect("A loss that a renewal and the release find at the same time is counted once", () =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    const service = yield* clientOf(server)
+    const scope = yield* Scope.make()
+    const holding = yield* as(service)(Scope.provide(Lock.scoped("a"), scope))
+    yield* server.delete("a")
+    server.delay = (operation) => (operation === "lock/renew" ? 10 : 20)
+    const renewal = yield* Effect.forkChild(Effect.flip(holding.renew()), { startImmediately: true })
+    const release = yield* Effect.forkChild(Effect.flip(holding.release), { startImmediately: true })
+    yield* TestClock.adjust("1 second")
+    for (const fiber of [renewal, release]) {
+      const lost = yield* Fiber.join(fiber)
+      assert.isTrue(lost._tag === "LockLost" && lost.reason === "NotOwner")
+    }
+    yield* Scope.close(scope, Exit.void)
+    assert.deepInclude(yield* metricValues, {
+      "redis_lock.losses lock.kind=reentrant lock.loss.reason=HeldTooLong": 0,
+      "redis_lock.losses lock.kind=reentrant lock.loss.reason=NotOwner": 1,
+      "redis_lock.hold.duration lock.kind=reentrant": 1,
+      "redis_lock.held lock.kind=reentrant": 0
+    })
+  }).pipe(Effect.scoped, withOwnMetrics)
+)
+
+it.effect("Telemetry counts the acquired permits of semaphores, and those held now", () =>
+  Effect.gen(function* () {
+    const counted = Semaphore.make("counted", { permits: 5 })
+    const leased = PermitSemaphore.make("leased", { permits: 5 })
+    const inside = yield* metricsAboveZero.pipe(
+      Semaphore.withPermits(counted, 2),
+      PermitSemaphore.withPermits(leased, 2)
+    )
+    assert.strictEqual(inside["redis_lock.held lock.kind=semaphore"], 1)
+    assert.strictEqual(inside["redis_lock.held lock.kind=permit_semaphore"], 1)
+    // nobody can tell whether these are still held
+    yield* Semaphore.acquire(counted, 4)
+    const late = yield* Effect.forkChild(Effect.flip(Semaphore.acquire(counted, 2, { waitTime: 10 })))
+    yield* TestClock.adjust(10)
+    yield* Fiber.join(late)
+    const lost = yield* Effect.forkChild(
+      Effect.flip(PermitSemaphore.withPermit(Effect.never, leased, { leaseTime: 100 }))
+    )
+    yield* TestClock.adjust(100)
+    yield* Fiber.join(lost)
+    assert.deepStrictEqual(yield* metricsAboveZero, {
+      "redis_lock.acquisitions lock.kind=semaphore": 1,
+      "redis_lock.wait.duration lock.kind=semaphore": 1,
+      "redis_lock.hold.duration lock.kind=semaphore": 1,
+      "redis_lock.timeouts lock.kind=semaphore": 1,
+      "redis_lock.acquisitions lock.kind=permit_semaphore": 2,
+      "redis_lock.wait.duration lock.kind=permit_semaphore": 2,
+      "redis_lock.hold.duration lock.kind=permit_semaphore": 2,
+      "redis_lock.losses lock.kind=permit_semaphore lock.loss.reason=Expired": 1
+    })
+  }).pipe(Effect.provide(RedisLock.layerMemory), withOwnMetrics)
+)
+
 it.effect(
   "The sides of a read-write lock are counted apart, and a lock on a quorum as red, whichever kind its members are",
   () =>
