@@ -4,15 +4,19 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Option, Stream } from "effect"
 import {
+  CountDownLatch,
   FairLock,
+  InvalidLockOptions,
   Lock,
   LockStore,
   MultiLock,
   NonReentrantLock,
+  PermitSemaphore,
   QuorumNotReached,
   ReadWriteLock,
   RedisLock,
-  RedLock
+  RedLock,
+  Semaphore
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientLayer, clientOf, quorumOf, type TestStore, testStore, testStores } from "../kit/testStore.ts"
@@ -302,3 +306,20 @@ describe("looking at a quorum's locks", () => {
     }).pipe(Effect.scoped)
   )
 })
+
+it.effect("A quorum of servers refuses semaphores and latches", () =>
+  Effect.gen(function* () {
+    for (const use of [
+      Semaphore.acquire("a"),
+      Semaphore.availablePermits("a"),
+      Effect.scoped(PermitSemaphore.scoped("a")),
+      PermitSemaphore.setPermits("a", 1),
+      CountDownLatch.await("a"),
+      CountDownLatch.count("a")
+    ]) {
+      const error = yield* Effect.flip(use as Effect.Effect<unknown, unknown, RedisLock.RedisLock>)
+      assert.instanceOf(error, InvalidLockOptions)
+      assert.include(error.message, "a quorum of servers cannot keep it")
+    }
+  }).pipe(Effect.provide(RedisLock.layerQuorum([RedisLock.layerMemory, RedisLock.layerMemory, RedisLock.layerMemory])))
+)

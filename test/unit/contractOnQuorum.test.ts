@@ -3,9 +3,8 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber, Layer } from "effect"
-import { Lock, LockReentered, LockStore, ReadWriteLock, RedisLock } from "effect-redis-lock"
+import { Context, Effect, Layer } from "effect"
+import { LockStore, RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { contract } from "../contract/suite.ts"
 import { read, reentrant, write } from "../contract/suite/kinds.ts"
@@ -60,75 +59,3 @@ for (const backend of [memory, redis]) {
     contract({ ...backend, store: storeOf(backend.store), isQuorum: true }, kind)
   }
 }
-
-const readWrite = <E>(name: string, store: Layer.Layer<Stores, E>) =>
-  describe(`a read-write lock on ${name}`, () => {
-    it.layer(Layer.provideMerge(Layer.orDie(clients({})), store), { excludeTestServices: true })((it) => {
-      const elsewhere = <A, E2, R>(self: Effect.Effect<A, E2, R>) =>
-        Effect.provide(self, Layer.fresh(Layer.orDie(clients({}))))
-      const make = Effect.sync(() => ReadWriteLock.make(`rw:${crypto.randomUUID()}`))
-      const isFree = (lock: Lock.Lock<RedisLock.RedisLock, any>) =>
-        Effect.map(Lock.withLockIfAvailable(Effect.void, lock), (got) => got._tag === "Some")
-
-      it.effect("A read-write lock on a quorum lets readers of several clients in together, and no writer", () =>
-        Effect.gen(function* () {
-          const { readLock, writeLock } = yield* make
-          yield* Effect.gen(function* () {
-            assert.isTrue(yield* elsewhere(isFree(readLock)))
-            assert.isFalse(yield* elsewhere(isFree(writeLock)))
-          }).pipe(Lock.withLock(readLock))
-          assert.isTrue(yield* elsewhere(isFree(writeLock)))
-        })
-      )
-
-      it.effect("A read-write lock on a quorum lets a writer in alone, which may read", () =>
-        Effect.gen(function* () {
-          const { readLock, writeLock } = yield* make
-          yield* Effect.gen(function* () {
-            assert.isFalse(yield* elsewhere(isFree(readLock)))
-            assert.isFalse(yield* elsewhere(isFree(writeLock)))
-            assert.isTrue(yield* isFree(readLock))
-            assert.strictEqual(yield* Lock.holdCount(writeLock), 1)
-          }).pipe(Lock.withLock(writeLock))
-          assert.isFalse(yield* Lock.isLocked(writeLock))
-        })
-      )
-
-      it.effect("A read-write lock on a quorum hands over from readers to a waiting writer, and back", () =>
-        Effect.gen(function* () {
-          const { readLock, writeLock } = yield* make
-          const letGo = yield* Deferred.make<void>()
-          const reading = yield* Deferred.make<void>()
-          const reader = yield* Effect.andThen(Deferred.succeed(reading, undefined), Deferred.await(letGo)).pipe(
-            Lock.withLock(readLock),
-            elsewhere,
-            Effect.forkChild
-          )
-          yield* Deferred.await(reading)
-          const writer = yield* Effect.succeed("written").pipe(Lock.withLock(writeLock), Effect.forkChild)
-          // time to come in, which it must not
-          yield* Effect.sleep(50)
-          assert.isUndefined(writer.pollUnsafe())
-          yield* Deferred.succeed(letGo, undefined)
-          yield* Fiber.join(reader)
-          assert.strictEqual(yield* Fiber.join(writer), "written")
-          assert.strictEqual(yield* elsewhere(Lock.withLock(Effect.succeed("read"), readLock)), "read")
-        })
-      )
-
-      it.effect("A read-write lock on a quorum counts re-entries, and refuses a reader that wants to write", () =>
-        Effect.gen(function* () {
-          const { readLock, writeLock } = yield* make
-          yield* Effect.gen(function* () {
-            assert.strictEqual(yield* Lock.holdCount(readLock).pipe(Lock.withLock(readLock)), 2)
-            assert.strictEqual(yield* Lock.holdCount(readLock), 1)
-            assert.instanceOf(yield* Effect.flip(Lock.withLock(Effect.void, writeLock)), LockReentered)
-          }).pipe(Lock.withLock(readLock))
-          assert.isTrue(yield* elsewhere(isFree(writeLock)))
-        })
-      )
-    })
-  })
-
-readWrite(memory.name, memory.store)
-readWrite(redis.name, redis.store)
