@@ -10,6 +10,7 @@ import { enter } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { connected, renewed } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
+import { commandsRun } from "./kinds.ts"
 
 // whoever is willing to wait outlives most of this: see waiting.test.ts
 const section = Lock.withLock(Effect.succeed("done"), "report", { waitTime: 0 })
@@ -163,9 +164,9 @@ describe("a server that refuses", { concurrent: true }, () => {
         const mine = yield* client(server, { watchdogLeaseTime: "5 minutes" })
         const held = yield* enter(mine, "ledger")
         yield* Effect.promise(() => redis.config("SET", "min-replicas-to-write", "1"))
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
         yield* held.end
-        // long enough for several failed attempts
-        yield* Effect.sleep(300)
+        yield* eventually("three attempts have failed", commandsRun(redis, ["evalsha"]), (attempts) => attempts >= 3)
         assert.strictEqual(yield* Effect.promise(() => redis.exists("ledger")), 1)
         yield* Effect.promise(() => redis.config("SET", "min-replicas-to-write", "0"))
         assert.strictEqual(yield* Effect.flatten(held.exit), "done")

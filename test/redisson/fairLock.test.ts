@@ -59,7 +59,10 @@ onBothStores("RFairLock", (it) => {
           const threads: Array<Fiber.Fiber<unknown, unknown>> = []
           for (let i = 0; i < 8; i++) {
             threads.push(yield* Effect.forkChild(thread(i), { startImmediately: true }))
-            yield* Effect.sleep("70 millis")
+            yield* until(
+              `${i + 1} have asked`,
+              Effect.map(Lock.inspect(lock), ({ waiting }) => waiting + order.length > i)
+            )
           }
           yield* Effect.forEach(threads, Fiber.join)
         })
@@ -84,7 +87,10 @@ onBothStores("RFairLock", (it) => {
           lock
         ).pipe(Effect.provideContext(contexts[i % 2]!))
         threads.push(yield* Effect.forkChild(thread, { startImmediately: true }))
-        yield* Effect.sleep("10 millis")
+        yield* until(
+          `${i + 1} wait`,
+          Effect.map(Lock.inspect(lock), ({ waiting }) => waiting > i)
+        )
       }
       assert.deepStrictEqual(order, [])
       yield* holder.letGo
