@@ -25,7 +25,7 @@ import { type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
 
 const crowd = 3000
 /** A fair lock's grants each cost as much as all who wait. */
-const crowdInOutage = 1000
+const crowdInOutage = 400
 
 type Failure = AcquireError | LatchTimeout | LockLost | LockReentered
 type Wait = Effect.Effect<void, Failure, RedisLock.RedisLock>

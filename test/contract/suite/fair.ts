@@ -357,9 +357,9 @@ export const fairness = ({
             1,
             Effect.forkChild(elsewhere(wait("second")), { startImmediately: true })
           )
-          yield* pass(Duration.hours(1))
+          yield* pass(Duration.minutes(10))
           const third = yield* untilDenied(lock, 1, Effect.forkChild(wait("third"), { startImmediately: true }))
-          yield* pass(Duration.hours(1))
+          yield* pass(Duration.minutes(10))
           yield* other.letGo
           for (const fiber of [first, second, third]) yield* Fiber.join(fiber)
           assert.deepStrictEqual(order, ["first", "second", "third"])
