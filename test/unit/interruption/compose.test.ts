@@ -1,12 +1,11 @@
 /**
  * Whatever operation an interruption hits, composed locks leave nothing behind: no member held, no waiter, no holding watched.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Result } from "effect"
 import { Lock, LockStore, MultiLock, RedisLock, RedLock } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
-import { redisUrl } from "../../kit/server/redisUrl.ts"
+import { onRedis } from "../../kit/stores.ts"
 import { clients } from "./elsewhere.ts"
 import { sweep } from "./sweep.ts"
 
@@ -52,7 +51,7 @@ const scenarios: Record<string, (services: ReadonlyArray<Service>, name: string)
   }
 }
 
-const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
+const suite = <E>(where: "memory" | "Redis", store: Layer.Layer<LockStore.LockStore, E>) =>
   describe(`interruption of composed locks on ${where}`, { concurrent: true }, () => {
     for (const [title, make] of Object.entries(scenarios)) {
       const setUp = Effect.gen(function* () {
@@ -78,13 +77,16 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
             Effect.scoped(Effect.andThen(Lock.tryScoped(lock), Effect.yieldNow)),
             Lock.withLock(Lock.withLock(Effect.yieldNow, lock), lock)
           ]
-          for (const program of programs) {
+          // on Redis for the waits for its replies, which the first has as well
+          for (const program of where === "memory" ? programs : programs.slice(0, 1)) {
             const interruptions = yield* sweep({ program, check: (index) => assertFree(index) })
             assert.isAbove(interruptions, 10)
           }
         }).pipe(Effect.scoped)
       )
 
+      // in memory nothing comes in another order than in the sweep
+      if (where === "memory") continue
       it.live(`at 200 random moments of four fibers that compete for ${title} and its members`, () =>
         Effect.gen(function* () {
           const { assertFree, lock, members } = yield* setUp
@@ -114,4 +116,4 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
   })
 
 suite("memory", LockStore.layerMemory)
-suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
+suite("Redis", onRedis)
