@@ -149,8 +149,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
           const next = yield* enter(yield* clusterClient(cluster), lock, { persistent: true })
           assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
           assert.isTrue(held.wasInterrupted())
-          yield* next.end
-          assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+          yield* next.finish
           yield* owner.restart
         })
       )
@@ -199,8 +198,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
           assert.isUndefined(waiter.fiber.pollUnsafe())
           yield* holder.end
           const next = yield* waiter.entered
-          yield* next.end
-          assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+          yield* next.finish
           yield* owner.restart
         })
       )
@@ -224,8 +222,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
           yield* owner.resume
           yield* cluster.ok
           yield* next.holding.renew().pipe(client.run)
-          yield* next.end
-          assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+          yield* next.finish
         })
       )
     )

@@ -39,8 +39,7 @@ describe("a holder that is cut off from the server", { concurrent: true }, () =>
           yield* connected(far)
           yield* belongsTo(redis, "report", next.holding)
           yield* next.holding.ensureHeld
-          yield* next.end
-          assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+          yield* next.finish
         })
       )
     )
@@ -66,8 +65,7 @@ describe("a holder that is cut off from the server", { concurrent: true }, () =>
         )
         yield* section.holding.ensureHeld
         yield* belongsTo(redis, "report", section.holding)
-        yield* section.end
-        assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+        yield* section.finish
       })
     )
   )

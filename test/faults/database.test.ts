@@ -117,8 +117,7 @@ describe("a database that the server refuses", () => {
         assert.deepStrictEqual(yield* Effect.promise(() => redis.pubsub("CHANNELS")), [])
         yield* holder.end
         const next = yield* waiter.entered
-        yield* next.end
-        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        yield* next.finish
         yield* Effect.promise(() => redis.flushall())
       })
     )

@@ -52,8 +52,7 @@ describe("a lock that is handed over", () => {
         const second = yield* takesPlace(yield* client(proxy, options), redis, 0)
         const third = yield* takesPlace(yield* client(proxy, options), redis, 1)
         const before = yield* copyOf(redis)
-        yield* first.end
-        assert.strictEqual(yield* Effect.flatten(first.exit), "done")
+        yield* first.finish
         const handedOver = yield* second.entered
         assert.isTrue(handedOver.holding.token > first.holding.token)
         // so that nobody repeats its release
@@ -75,8 +74,7 @@ describe("a lock that is handed over", () => {
         loss(yield* handedOver.exit)
         assert.isFalse(yield* handedOver.holding.isHeld)
         assert.isAtLeast(waited, lease / 4)
-        yield* next.end
-        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        yield* next.finish
       })
     )
   )
@@ -90,8 +88,7 @@ describe("a lock that is handed over", () => {
         const first = yield* enter(yield* client(server, options), "report")
         const second = yield* takesPlace(yield* client(proxy, options), redis, 0)
         yield* proxy.stall
-        yield* first.end
-        assert.strictEqual(yield* Effect.flatten(first.exit), "done")
+        yield* first.finish
         yield* eventually(
           "the lock is handed over",
           () => placesTaken(redis),
@@ -101,8 +98,7 @@ describe("a lock that is handed over", () => {
         yield* proxy.resume
         const next = yield* second.entered
         assert.isTrue(next.holding.token > first.holding.token)
-        yield* next.end
-        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        yield* next.finish
       })
     )
   )

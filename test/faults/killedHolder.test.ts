@@ -52,8 +52,7 @@ describe("SIGKILL", () => {
         const second = yield* next.entered
         yield* belongsTo(redis, "report", second.holding)
         assert.isFalse(doomed.hasTold("acquired"))
-        yield* second.end
-        assert.strictEqual(yield* Effect.flatten(second.exit), "done")
+        yield* second.finish
       })
     )
   )

@@ -22,8 +22,7 @@ describe("a wake-up message that never comes", () => {
         for (const waiter of [first, second]) {
           const section = yield* waiter.entered
           yield* belongsTo(redis, "report", section.holding)
-          yield* section.end
-          assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+          yield* section.finish
         }
         assert.strictEqual(yield* proxy.connections, 1)
       })
@@ -43,8 +42,7 @@ describe("a wake-up message that never comes", () => {
         yield* subscribers(redis, "report", 0)
         yield* holder.end
         const section = yield* waiter.entered
-        yield* section.end
-        assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+        yield* section.finish
       })
     )
   )
@@ -61,8 +59,7 @@ describe("a wake-up message that never comes", () => {
         assert.strictEqual(loss(yield* holder.exit).reason, "NotOwner")
         assert.isTrue(holder.wasInterrupted())
         yield* belongsTo(redis, "report", section.holding)
-        yield* section.end
-        assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+        yield* section.finish
       })
     )
   )

@@ -26,8 +26,7 @@ describe("a subscription that breaks while waiting", () => {
         assert.isUndefined(waiter.fiber.pollUnsafe())
         yield* holder.end
         const next = yield* waiter.entered
-        yield* next.end
-        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        yield* next.finish
       })
     )
   )
@@ -50,8 +49,7 @@ describe("a subscription that breaks while waiting", () => {
         assert.isUndefined(waiter.fiber.pollUnsafe(), "was woken without the subscription")
         yield* proxy.restore
         const next = yield* waiter.entered
-        yield* next.end
-        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        yield* next.finish
       })
     )
   )
@@ -72,8 +70,7 @@ describe("a subscription that breaks while waiting", () => {
         assert.isUndefined(waiter.fiber.pollUnsafe(), "was woken without the subscription")
         yield* proxy.resume
         const next = yield* waiter.entered
-        yield* next.end
-        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        yield* next.finish
       })
     )
   )
@@ -93,8 +90,7 @@ describe("a subscription that breaks while waiting", () => {
         assert.includeMembers(yield* connections, before)
         yield* holder.end
         const next = yield* waiter.entered
-        yield* next.end
-        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        yield* next.finish
       })
     )
   )

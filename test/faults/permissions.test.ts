@@ -64,8 +64,7 @@ describe("a Redis user with few permissions (NOPERM)", () => {
         assert.isUndefined(waiter.fiber.pollUnsafe())
         yield* holder.end
         const next = yield* waiter.entered
-        yield* next.end
-        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        yield* next.finish
       })
     )
   )
@@ -79,8 +78,7 @@ describe("a Redis user with few permissions (NOPERM)", () => {
         const waiter = yield* queueUp(mine, "report")
         yield* holder.end
         const next = yield* waiter.entered
-        yield* next.end
-        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        yield* next.finish
         yield* lockKey(site.redis, "report", "gone")
       })
     )

@@ -90,11 +90,9 @@ describe("a master that becomes a replica", { concurrent: true }, () => {
           "in"
         )
         yield* renewed(atReplica, "report", 2)
-        yield* holder.end
-        assert.strictEqual(yield* Effect.flatten(holder.exit), "done")
+        yield* holder.finish
         const next = yield* waiter.entered
-        yield* next.end
-        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        yield* next.finish
         assert.deepStrictEqual(log.logged(), ["Warn lost commands", "Info restored commands"])
         assert.strictEqual(log.lines[0]!["reason"], "ReadOnly")
         assert.include(log.lines[0]!.message, "READONLY")

@@ -38,8 +38,7 @@ describe("a client that is connected again", () => {
         // what is still held stays so, and its lease was not extended
         assert.isTrue(yield* stays.holding.isHeld)
         assert.isAtMost(yield* Effect.promise(() => redis.pttl("stays")), left)
-        yield* stays.end
-        assert.strictEqual(yield* Effect.flatten(stays.exit), "done")
+        yield* stays.finish
       })
     )
   )
@@ -69,8 +68,7 @@ describe("a client that is connected again", () => {
       yield* master.kill
       assert.strictEqual(loss(yield* unknown.exit).reason, "NotOwner")
       yield* eventually("the other lock is held", known.holding.isHeld, (isHeld) => isHeld)
-      yield* known.end
-      assert.strictEqual(yield* Effect.flatten(known.exit), "done")
+      yield* known.finish
     }).pipe(Effect.scoped)
   )
 })

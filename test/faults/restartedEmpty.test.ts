@@ -23,8 +23,7 @@ describe("a server that restarts empty", () => {
         // the server has forgotten the last token, and yet they rise
         const next = yield* enter(mine, "report")
         assert.isTrue(next.holding.token > old.holding.token)
-        yield* next.end
-        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        yield* next.finish
       })
     )
   )
@@ -52,8 +51,7 @@ describe("a server that restarts empty", () => {
           assert.strictEqual(loss(yield* old.exit).reason, "NotOwner")
           yield* belongsTo(redis, "report", next.holding)
           yield* next.holding.ensureHeld
-          yield* next.end
-          assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+          yield* next.finish
         })
       )
     )
@@ -73,8 +71,7 @@ describe("a server that restarts empty", () => {
         yield* old.end
         assert.strictEqual(loss(yield* old.exit).reason, "NotOwner")
         yield* belongsTo(redis, "report", next.holding)
-        yield* next.end
-        assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+        yield* next.finish
       })
     )
   )

@@ -38,8 +38,7 @@ describe("the master that sentinels name", () => {
       yield* subscribers(yield* bare(after), "report", 1)
       yield* holder.end
       const next = yield* waiter.entered
-      yield* next.end
-      assert.strictEqual(yield* Effect.flatten(next.exit), "done")
+      yield* next.finish
     }).pipe(Effect.scoped)
   )
 
@@ -55,8 +54,7 @@ describe("the master that sentinels name", () => {
       const section = yield* enter(client, "report", { persistent: true })
       const after = yield* bare(yield* redis.master)
       yield* lockKey(after, "report", "there")
-      yield* section.end
-      assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+      yield* section.finish
     }).pipe(Effect.scoped)
   )
 
@@ -89,8 +87,7 @@ describe("the master that sentinels name", () => {
         const after = yield* redis.master
         assert.notStrictEqual(after, before)
         yield* lockKey(yield* bare(after), "report", "there")
-        yield* section.end
-        assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+        yield* section.finish
       }).pipe(Effect.scoped)
   )
 

@@ -66,8 +66,7 @@ describe("a server that refuses", { concurrent: true }, () => {
         assert.deepStrictEqual(yield* Effect.promise(() => redis.keys("*report*")), [])
         yield* renewed(redis, "ledger", 1)
         yield* held.holding.ensureHeld
-        yield* held.end
-        assert.strictEqual(yield* Effect.flatten(held.exit), "done")
+        yield* held.finish
         assert.strictEqual(yield* Effect.promise(() => redis.exists("ledger")), 0)
         yield* Effect.promise(() => redis.config("SET", "maxmemory", "0"))
         yield* works(mine)
@@ -290,8 +289,7 @@ describe("a server that refuses", { concurrent: true }, () => {
         // the other one is renewed by the same command
         yield* renewed(redis, "ledger", 1)
         yield* other.holding.ensureHeld
-        yield* other.end
-        assert.strictEqual(yield* Effect.flatten(other.exit), "done")
+        yield* other.finish
       })
     )
   )

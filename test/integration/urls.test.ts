@@ -40,8 +40,7 @@ describe("a URL", () => {
                 if (other === mine) continue
                 assert.isTrue(Option.isNone(yield* other.run(Effect.scoped(Lock.tryScoped("report")))))
               }
-              yield* section.end
-              assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+              yield* section.finish
             })
           )
         }
@@ -64,8 +63,7 @@ describe("a URL", () => {
         yield* lockKey(redis, "report", "there")
       }
       assert.isTrue(Option.isNone(yield* theirs.run(Effect.scoped(Lock.tryScoped("report")))))
-      yield* section.end
-      assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+      yield* section.finish
       expectWarning(/^Lost the connection/)
       expectWarning(/^One server of the quorum cannot be reached yet/)
       yield* servers[1]!.kill

@@ -49,6 +49,8 @@ export interface Section {
   readonly wasInterrupted: () => boolean
   /** Ends the body, which then succeeds with "done". */
   readonly end: Effect.Effect<void>
+  /** Ends the body, and waits for the section, which must succeed. */
+  readonly finish: Effect.Effect<void, AcquireError | LockLost>
   /** Waits for the outcome. */
   readonly exit: Effect.Effect<Exit.Exit<string, AcquireError | LockLost>>
 }
@@ -80,11 +82,13 @@ export const queueUp = Effect.fnUntraced(function* (who: Client, lock: string, o
       who.run
     )
   )
+  const exit = soon(`the section under lock "${lock}" ends`, Fiber.await(fiber))
   const section = Effect.map(entered, (holding): Section => ({
     holding,
     wasInterrupted: () => interrupted,
     end: letGo,
-    exit: soon(`the section under lock "${lock}" ends`, Fiber.await(fiber))
+    finish: Effect.asVoid(Effect.andThen(letGo, Effect.flatten(exit))),
+    exit
   }))
   return { entered: soon(`lock "${lock}" is acquired`, section), fiber }
 })

@@ -102,8 +102,7 @@ describe("grants on a cluster that replicas acknowledge", () => {
           )
         )
         assert.isTrue(yield* section.holding.isHeld)
-        yield* section.end
-        assert.strictEqual(yield* Effect.flatten(section.exit), "done")
+        yield* section.finish
         yield* cluster.moveSlot(slot, other)
         yield* soon(
           "the lock is acquired where it has moved",
