@@ -1,7 +1,6 @@
 /**
  * What a lock of several must do, on memory and on Redis; and with members of two services, of other kinds, and composed ones.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Option, Schedule } from "effect"
 import {
@@ -19,7 +18,7 @@ import {
   RedLock,
   SpinLock
 } from "effect-redis-lock"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { onRedis } from "../kit/stores.ts"
 import { growsBy } from "../kit/server/conditions.ts"
 import { observedStore, waiterSleeps } from "../kit/observedStore.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
@@ -313,5 +312,5 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
 describe("a lock of several", () => {
   suite("memory", LockStore.layerMemory)
-  suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
+  suite("Redis", onRedis)
 })

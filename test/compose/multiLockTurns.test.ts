@@ -2,13 +2,12 @@
  * How long a lock of several waits while others use its members without a pause, how it leaves them to others, and that locks of several
  * never wait for each other for ever, on memory and on Redis.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Context, Effect, Fiber, Layer, Schema, type Scope } from "effect"
 import { type AcquireError, Lock, LockStore, MultiLock, ReadWriteLock, type RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { freshName } from "../kit/names.ts"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { onRedis } from "../kit/stores.ts"
 import { typeOfKeyIn } from "../kit/storeOperations.ts"
 import { as, clientOf } from "../kit/testStore.ts"
 import type { Store } from "../kit/wrappedStore.ts"
@@ -60,7 +59,7 @@ const onEach = (
           orElse: () => Effect.die(new Error(`${title}: not within a minute`))
         })
       yield* body({ store, sectionMillis: 20, ended }, names())
-    }).pipe(Effect.scoped, Effect.provide(Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))))
+    }).pipe(Effect.scoped, Effect.provide(onRedis))
   )
 }
 

@@ -1,11 +1,10 @@
 /**
  * Several locks by one command, on memory and on Redis.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Lock, LockStore, LockStoreError, MultiLock, ReadWriteLock, RedisLock } from "effect-redis-lock"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { onRedis } from "../kit/stores.ts"
 import { runOperation, typeOfKey } from "../kit/storeOperations.ts"
 
 const names = Effect.sync(() => {
@@ -56,5 +55,5 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
 
 describe("together", () => {
   suite("memory", LockStore.layerMemory)
-  suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
+  suite("Redis", onRedis)
 })

@@ -1,14 +1,13 @@
 /**
  * Shared by the contracts of what is built on locks: a store, clients of it, and time that passes.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Stream } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { asAnotherClient } from "../kit/anotherClient.ts"
-import { redisUrl } from "../kit/server/redisUrl.ts"
-import { changedStore, type Store } from "../kit/wrappedStore.ts"
+import { onRedis } from "../kit/stores.ts"
+import { type Store, changedStore } from "../kit/wrappedStore.ts"
 import { closingSubscriptions } from "../kit/subscriptions.ts"
 
 export interface Backend {
@@ -21,7 +20,7 @@ export const backends: ReadonlyArray<Backend> = [
   { name: "memory", store: LockStore.layerMemory, time: "virtual" },
   {
     name: "Redis",
-    store: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })),
+    store: onRedis,
     time: "real"
   }
 ]
@@ -49,11 +48,6 @@ export const coordinated = ({ store, time }: Backend) => {
     over,
     suite: it.layer(Layer.provideMerge(clients, store), { excludeTestServices: !virtual }),
     elsewhere: asAnotherClient(clients),
-    /** A store of which no message is heard. */
-    deaf: (store: Store): Store => ({
-      ...store,
-      subscribe: (channel) => Stream.filter(store.subscribe(channel), ({ _tag }) => _tag === "Subscribed")
-    }),
     /** Waits for a fiber, letting time pass. */
     joined: Effect.fnUntraced(function* <A, E>(fiber: Fiber.Fiber<A, E>) {
       if (virtual) while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("100 millis")

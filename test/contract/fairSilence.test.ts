@@ -1,25 +1,16 @@
 /**
  * How long a silent client keeps its place in a fair queue, asked of the stores directly.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { LockStore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { eventually } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
-import { redisUrl } from "../kit/server/redisUrl.ts"
-import { runOperation } from "../kit/storeOperations.ts"
+import { stores } from "../kit/stores.ts"
+import { clientId, runOperation } from "../kit/storeOperations.ts"
 
-const stores: Record<string, Layer.Layer<LockStore.LockStore, unknown>> = {
-  memory: LockStore.layerMemory,
-  Redis: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
-}
-
-const [silent, asking] = ["a", "b"].map((letter) => `${letter.repeat(8)}-0000-4000-8000-000000000000`) as [
-  string,
-  string
-]
+const [silent, asking] = ["a", "b"].map(clientId) as [string, string]
 
 /** Asks for a fair lock, and takes a place that lives for `life` milliseconds. */
 const askerOf = (store: LockStore.LockStore["Service"]) => {

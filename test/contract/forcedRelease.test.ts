@@ -15,16 +15,13 @@ import {
   RedisLock
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { createHash } from "node:crypto"
 import { clientOf } from "../kit/clients.ts"
 import { soon, until } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { runOperation } from "../kit/storeOperations.ts"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { stores } from "../kit/stores.ts"
 import { type Handler, wrappedStore } from "../kit/wrappedStore.ts"
-
-const onRedis = LockStore.layerRedis.pipe(Layer.provide(IoRedis.layer({ url: redisUrl })))
 
 /** Clients of one store that renew so rarely that no renewal tells them anything, and the channels to which one has subscribed. */
 const clientsOver = Effect.fnUntraced(function* <E>(store: Layer.Layer<LockStore.LockStore, E>) {
@@ -46,10 +43,7 @@ const clientsOver = Effect.fnUntraced(function* <E>(store: Layer.Layer<LockStore
   return { client, channels }
 })
 
-for (const [title, store] of [
-  ["memory", LockStore.layerMemory],
-  ["Redis", onRedis]
-] as const) {
+for (const [title, store] of Object.entries(stores)) {
   describe(`locks taken by force on ${title}`, () => {
     it.live("A holder learns at once that a lock was taken from it, of each kind, and keeps its other locks", () =>
       Effect.gen(function* () {

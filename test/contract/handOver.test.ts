@@ -2,22 +2,16 @@
  * How a release hands a lock over, asked of the stores directly: to the owner with the oldest place whose client listens, or, by waking
  * all, to whoever takes no places.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Layer, type Scope, Stream } from "effect"
+import { Context, Effect, Layer, type Scope } from "effect"
 import { LockStore, type LockStoreError } from "effect-redis-lock"
 import { freshName } from "../kit/names.ts"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { stores } from "../kit/stores.ts"
 import { until } from "../kit/eventually.ts"
-import { lifeOfKeyIn, runOperation } from "../kit/storeOperations.ts"
+import { clientId, isGranted, lifeOfKeyIn, listenTo, runOperation, tokenIn } from "../kit/storeOperations.ts"
 import type { Store } from "../kit/wrappedStore.ts"
 
-const stores: Record<string, Layer.Layer<LockStore.LockStore, unknown>> = {
-  memory: LockStore.layerMemory,
-  Redis: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
-}
-
-const clientIds = ["a", "b", "c"].map((letter) => `${letter.repeat(8)}-0000-4000-8000-000000000000`)
+const clientIds = ["a", "b", "c"].map(clientId)
 const [clientA, clientB, clientC] = clientIds as [string, string, string]
 
 /** One lock, asked about without any client. */
@@ -42,20 +36,7 @@ const lockIn = (store: Store) => {
   /** How much longer the places stay, milliseconds. */
   const placesLeft = lifeOfKeyIn(store, places)
   /** Listens, and returns what comes. */
-  const listen = Effect.fnUntraced(function* (suffix: string, from: Store = store) {
-    const isListening = Deferred.makeUnsafe<void>()
-    const first = Deferred.makeUnsafe<string>()
-    yield* Effect.forkScoped(
-      Stream.runForEach(from.subscribe(channel + suffix), (signal) =>
-        Effect.sync(() => {
-          if (signal._tag === "Message") Deferred.doneUnsafe(first, Effect.succeed(signal.message))
-          else Deferred.doneUnsafe(isListening, Effect.void)
-        })
-      )
-    )
-    yield* Deferred.await(isListening)
-    return { message: Deferred.await(first), isSilent: Effect.map(Deferred.isDone(first), (done) => !done) }
-  })
+  const listen = (suffix: string, from: Store = store) => listenTo(from, channel + suffix)
   return {
     tryAcquire,
     wait,
@@ -73,12 +54,6 @@ const lockIn = (store: Store) => {
 /** Sends all of these at once, in this order: a server runs them one after the other, however busy the machine is. */
 const atOnce = <A, E>(requests: ReadonlyArray<Effect.Effect<A, E>>) =>
   Effect.all(requests, { concurrency: "unbounded" })
-
-/** Whether it is a token, and not what is known of the holder. */
-const isGranted = (reply: unknown) => !Array.isArray(reply) || reply[0] === "granted"
-
-/** The token of a grant. */
-const tokenIn = (reply: unknown) => Number(Array.isArray(reply) ? reply[1] : reply)
 
 for (const [where, layer] of Object.entries(stores)) {
   const test = (title: string, body: (store: Store) => Effect.Effect<unknown, unknown, Scope.Scope>) =>

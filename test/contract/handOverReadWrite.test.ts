@@ -2,22 +2,16 @@
  * How a release hands a read-write lock over, asked of the stores directly: to the writer with the oldest place, or to the readers before
  * the next writer.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Layer, type Scope, Stream } from "effect"
+import { Context, Effect, Layer, type Scope } from "effect"
 import { LockStore, type LockStoreError } from "effect-redis-lock"
 import { freshName } from "../kit/names.ts"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { stores } from "../kit/stores.ts"
 import { eventually, until } from "../kit/eventually.ts"
-import { lifeOfKeyIn, runOperation } from "../kit/storeOperations.ts"
+import { clientId, isGranted, lifeOfKeyIn, listenTo, runOperation, tokenIn } from "../kit/storeOperations.ts"
 import type { Store } from "../kit/wrappedStore.ts"
 
-const stores: Record<string, Layer.Layer<LockStore.LockStore, unknown>> = {
-  memory: LockStore.layerMemory,
-  Redis: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
-}
-
-const clientIds = ["a", "b", "c", "d"].map((letter) => `${letter.repeat(8)}-0000-4000-8000-000000000000`)
+const clientIds = ["a", "b", "c", "d"].map(clientId)
 const [clientA, clientB, clientC] = clientIds as [string, string, string]
 const [a, b, c, d] = clientIds.map((client) => `${client}:1`) as [string, string, string, string]
 
@@ -88,20 +82,7 @@ const lockIn = (store: Store) => {
     return readers.filter((_, i) => i % 2 === 0)
   })
   /** Listens, and returns what comes. */
-  const listen = Effect.fnUntraced(function* (suffix: string, from: Store = store) {
-    const isListening = Deferred.makeUnsafe<void>()
-    const first = Deferred.makeUnsafe<string>()
-    yield* Effect.forkScoped(
-      Stream.runForEach(from.subscribe(channel + suffix), (signal) =>
-        Effect.sync(() => {
-          if (signal._tag === "Message") Deferred.doneUnsafe(first, Effect.succeed(signal.message))
-          else Deferred.doneUnsafe(isListening, Effect.void)
-        })
-      )
-    )
-    yield* Deferred.await(isListening)
-    return { message: Deferred.await(first), isSilent: Effect.map(Deferred.isDone(first), (done) => !done) }
-  })
+  const listen = (suffix: string, from: Store = store) => listenTo(from, channel + suffix)
   /** A message to everybody: a forced release tells "0" after readers. */
   const tellAll = runOperation(store, "read_lock/force_release", [name, channel, `{${name}}`, readers], [store.publish])
   return {
@@ -122,12 +103,6 @@ const lockIn = (store: Store) => {
     write
   }
 }
-
-/** Whether it is a token, and not what is known of the holder. */
-const isGranted = (reply: unknown) => !Array.isArray(reply) || reply[0] === "granted"
-
-/** The token of a grant. */
-const tokenIn = (reply: unknown) => Number(Array.isArray(reply) ? reply[1] : reply)
 
 for (const [where, layer] of Object.entries(stores)) {
   const test = (title: string, body: (store: Store) => Effect.Effect<unknown, unknown, Scope.Scope>) =>

@@ -1,29 +1,14 @@
 /**
  * `Lock.inspect` tells the same of every kind on memory and on Redis.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
-import {
-  CountDownLatch,
-  FairLock,
-  Lock,
-  LockStore,
-  PermitSemaphore,
-  ReadWriteLock,
-  RedisLock,
-  Semaphore
-} from "effect-redis-lock"
+import { CountDownLatch, FairLock, Lock, PermitSemaphore, ReadWriteLock, RedisLock, Semaphore } from "effect-redis-lock"
 import { eventually } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { stores } from "../kit/stores.ts"
 
-const onRedis = LockStore.layerRedis.pipe(Layer.provide(IoRedis.layer({ url: redisUrl })))
-
-for (const [title, store] of [
-  ["memory", LockStore.layerMemory],
-  ["Redis", onRedis]
-] as const) {
+for (const [title, store] of Object.entries(stores)) {
   const live = RedisLock.layerFromStore().pipe(Layer.provide(store))
 
   describe(`inspect on ${title}`, () => {

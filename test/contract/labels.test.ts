@@ -4,17 +4,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Layer, Scope } from "effect"
 import { FairLock, Lock, LockStore, LockTimeout, ReadWriteLock, RedisLock } from "effect-redis-lock"
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { eventually, soon, until } from "../kit/eventually.ts"
 import { failure } from "../kit/exits.ts"
 import { freshName } from "../kit/names.ts"
 import { enter } from "../kit/sections.ts"
 import { clientOf } from "../kit/clients.ts"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { stores } from "../kit/stores.ts"
 import { runOperation } from "../kit/storeOperations.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
-
-const onRedis = LockStore.layerRedis.pipe(Layer.provide(IoRedis.layer({ url: redisUrl })))
 
 const timeout = (exit: Exit.Exit<unknown, unknown>): LockTimeout => {
   const error = failure(exit)
@@ -36,10 +33,7 @@ const clientsOver = Effect.fnUntraced(function* <E>(store: Layer.Layer<LockStore
   return { client, operations, inner }
 })
 
-for (const [title, store] of [
-  ["memory", LockStore.layerMemory],
-  ["Redis", onRedis]
-] as const) {
+for (const [title, store] of Object.entries(stores)) {
   describe(`labels on ${title}`, () => {
     it.live("A timeout names the label of the client that holds the lock, and for how long it has held it", () =>
       Effect.gen(function* () {

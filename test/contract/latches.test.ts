@@ -1,9 +1,8 @@
 /**
  * What latches must do on every store: on memory under virtual time, and on Redis in real time.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
+import { Deferred, Effect, Fiber, Layer } from "effect"
 import {
   CountDownLatch,
   InvalidLockName,
@@ -15,8 +14,8 @@ import {
   RedisLock
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { redisUrl } from "../kit/server/redisUrl.ts"
-import { changedStore, noting, type Store, wrappedStore } from "../kit/wrappedStore.ts"
+import { onRedis } from "../kit/stores.ts"
+import { type Store, changedStore, deaf, recording, wrappedStore } from "../kit/wrappedStore.ts"
 import { ObservedStore, observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 import { background } from "../kit/background.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
@@ -47,15 +46,6 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           Layer.provide(changedStore(change))
         )
       )
-  const deaf = (store: Store): Store => ({
-    ...store,
-    subscribe: (channel) => Stream.filter(store.subscribe(channel), ({ _tag }) => _tag === "Subscribed")
-  })
-  const recording = (operations: Array<string>) => (store: Store) =>
-    wrappedStore(
-      store,
-      noting(({ operation }) => operations.push(operation))
-    )
 
   /** Waits until this client waits for the latch, and hears its channel. */
   const waiting = (latch: string) => waiterSleepsOn(channelOf(latch))
@@ -298,4 +288,4 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 }
 
 contract("memory", LockStore.layerMemory, "virtual")
-contract("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })), "real")
+contract("Redis", onRedis, "real")

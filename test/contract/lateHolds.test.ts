@@ -1,19 +1,13 @@
 /**
  * Commands that arrive again after those of later holds.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { Lock, LockStore, ReadWriteLock } from "effect-redis-lock"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { stores } from "../kit/stores.ts"
 import { freshName } from "../kit/names.ts"
 import { as, clientOf } from "../kit/testStore.ts"
 import { type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
-
-const stores: Record<string, Layer.Layer<LockStore.LockStore, unknown>> = {
-  memory: LockStore.layerMemory,
-  Redis: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
-}
 
 for (const [where, layer] of Object.entries(stores)) {
   it.live(`A reader's re-entry on ${where} that arrives again does not take back the ones after it`, () =>

@@ -16,13 +16,13 @@ import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
 import { typeOfKey } from "../kit/storeOperations.ts"
 import { expectWarning } from "../run/logs.ts"
-import { noting, type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
+import { type Outcome, deaf, noting, wrappedStore } from "../kit/wrappedStore.ts"
 import { type Backend, backends, coordinated } from "./coordinated.ts"
 
 const addresses = (name = freshName("election")) => LeaderElection.make(name, { value: Schema.String })
 
 const contract = (backend: Backend): void => {
-  const { deaf, elsewhere, joined, over, suite, until, virtual } = coordinated(backend)
+  const { elsewhere, joined, over, suite, until, virtual } = coordinated(backend)
 
   /** Leads in a fiber, as another client, until told to resign. */
   const leadElsewhere = Effect.fnUntraced(function* <A>(

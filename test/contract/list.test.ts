@@ -1,15 +1,12 @@
 /**
  * `Lock.list` tells the same on memory, on Redis, and through a key prefix.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { FairLock, Lock, LockStore, PermitSemaphore, ReadWriteLock, RedisLock, Semaphore } from "effect-redis-lock"
 import { freshName } from "../kit/names.ts"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { onRedis } from "../kit/stores.ts"
 import { as, clientLayer, serviceOf, testStore } from "../kit/testStore.ts"
-
-const onRedis = LockStore.layerRedis.pipe(Layer.provide(IoRedis.layer({ url: redisUrl })))
 
 const listed = (pattern: string) =>
   Lock.list(pattern).pipe(

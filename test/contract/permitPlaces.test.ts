@@ -1,24 +1,16 @@
 /**
  * Whom a release of permits tells, and for whom permits are kept, asked of the stores directly.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { LockStore } from "effect-redis-lock"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { stores } from "../kit/stores.ts"
 import { eventually, until } from "../kit/eventually.ts"
 import type { Store } from "../kit/wrappedStore.ts"
-import { typeOfKeyIn } from "../kit/storeOperations.ts"
-import { listenTo, semaphores } from "./suite/permitPlaces.ts"
+import { allHeard, clientId, listenTo, typeOfKeyIn } from "../kit/storeOperations.ts"
+import { semaphores } from "./suite/permitPlaces.ts"
 
-const stores: Record<string, Layer.Layer<LockStore.LockStore, unknown>> = {
-  memory: LockStore.layerMemory,
-  Redis: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
-}
-
-const [clientA, clientB, clientC] = ["a", "b", "c"].map(
-  (letter) => `${letter.repeat(8)}-0000-4000-8000-000000000000`
-) as [string, string, string]
+const [clientA, clientB, clientC] = ["a", "b", "c"].map(clientId) as [string, string, string]
 
 for (const [where, layer] of Object.entries(stores)) {
   for (const [kind, make] of Object.entries(semaphores)) {
@@ -43,7 +35,8 @@ for (const [where, layer] of Object.entries(stores)) {
           const semaphore = make(store, held)
           const { grant, isGranted } = yield* semaphore.ask("holder", { wanted: held })
           assert.isTrue(isGranted)
-          const listen = (suffix: string, from: Store = store) => listenTo(from, semaphore.channel + suffix)
+          const listen = (suffix: string, from: Store = store) =>
+            Effect.map(listenTo(from, semaphore.channel + suffix), ({ heard }) => heard)
           const isKept = Effect.gen(function* () {
             const { free, grant, isGranted } = yield* semaphore.ask("barger", { ifDenied: 0 })
             if (isGranted) yield* semaphore.giveBack(grant, 1)
@@ -57,7 +50,7 @@ for (const [where, layer] of Object.entries(stores)) {
     test(
       "a release tells the clients with the oldest places, as many as it has permits for, and nobody else",
       2,
-      ({ add, ask, giveBack, grant, listen }) =>
+      ({ add, ask, giveBack, grant, listen, store }) =>
         Effect.gen(function* () {
           const [all, a, b, c] = [
             yield* listen(""),
@@ -73,6 +66,7 @@ for (const [where, layer] of Object.entries(stores)) {
           // who was told and is on the way is not told again, and has its permits
           yield* add(1)
           yield* until("C is told", () => c.length > 0)
+          yield* allHeard(store)
           assert.deepStrictEqual([a.length, b.length, c.length, all.length], [1, 1, 1, 0])
           for (const client of [clientC, clientB, clientA])
             assert.isTrue((yield* ask(client, { waits: true })).isGranted)
@@ -82,7 +76,7 @@ for (const [where, layer] of Object.entries(stores)) {
     test(
       "a release passes over a client that wants more than there is, and one that does not listen",
       3,
-      ({ add, ask, listen }) =>
+      ({ add, ask, listen, store }) =>
         Effect.gen(function* () {
           const [a, c] = [yield* listen(`:${clientA}`), yield* listen(`:${clientC}`)]
           yield* ask(clientA, { wanted: 3 })
@@ -90,6 +84,7 @@ for (const [where, layer] of Object.entries(stores)) {
           yield* ask(clientC)
           yield* add(1)
           yield* until("C is told", () => c.length > 0)
+          yield* allHeard(store)
           assert.lengthOf(a, 0)
         })
     )
@@ -97,7 +92,7 @@ for (const [where, layer] of Object.entries(stores)) {
     test(
       "a client that was told, and finds its permits taken, keeps its place ahead of others",
       1,
-      ({ add, ask, giveBack, listen }) =>
+      ({ add, ask, giveBack, listen, store }) =>
         Effect.gen(function* () {
           const [a, b] = [yield* listen(`:${clientA}`), yield* listen(`:${clientB}`)]
           yield* ask(clientA)
@@ -111,6 +106,7 @@ for (const [where, layer] of Object.entries(stores)) {
             yield* giveBack(grant)
             yield* until("A is told again", () => a.length === 2)
           }
+          yield* allHeard(store)
           assert.lengthOf(b, 0)
         })
     )
@@ -159,16 +155,20 @@ for (const [where, layer] of Object.entries(stores)) {
       })
     )
 
-    test("a request for many permits does not hide that others of its client wait for few", 3, ({ add, ask, listen }) =>
-      Effect.gen(function* () {
-        const [a, b] = [yield* listen(`:${clientA}`), yield* listen(`:${clientB}`)]
-        yield* ask(clientA)
-        yield* ask(clientA, { wanted: 3 })
-        yield* ask(clientB)
-        yield* add(1)
-        yield* until("one of them is told", () => a.length + b.length > 0)
-        assert.deepStrictEqual([a.length, b.length], [1, 0])
-      })
+    test(
+      "a request for many permits does not hide that others of its client wait for few",
+      3,
+      ({ add, ask, listen, store }) =>
+        Effect.gen(function* () {
+          const [a, b] = [yield* listen(`:${clientA}`), yield* listen(`:${clientB}`)]
+          yield* ask(clientA)
+          yield* ask(clientA, { wanted: 3 })
+          yield* ask(clientB)
+          yield* add(1)
+          yield* until("one of them is told", () => a.length + b.length > 0)
+          yield* allHeard(store)
+          assert.deepStrictEqual([a.length, b.length], [1, 0])
+        })
     )
 
     for (const isDead of [true, false]) {
@@ -268,8 +268,12 @@ for (const [where, layer] of Object.entries(stores)) {
           return turns === 2
         })
         yield* until("others have had two turns", seesTurn)
-        assert.isTrue(java.length >= 2 && java.every((message) => message === "01"), java.join())
-        assert.isAtLeast(a.length, 2)
+        yield* until("they have heard of both", () => java.length >= 2)
+        assert.isTrue(
+          java.every((message) => message === "01"),
+          java.join()
+        )
+        yield* until("A has heard of both", () => a.length >= 2)
       })
     )
 

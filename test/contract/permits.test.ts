@@ -2,11 +2,10 @@
  * What anonymous permits and permits with leases must do besides, on every store: on memory under virtual time, and on Redis in real
  * time.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Layer, Option } from "effect"
 import { LockLost, LockStore, PermitId, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { onRedis } from "../kit/stores.ts"
 import { expectWarning } from "../run/logs.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 import { background } from "../kit/background.ts"
@@ -209,4 +208,4 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 }
 
 contract("memory", LockStore.layerMemory, "virtual")
-contract("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })), "real")
+contract("Redis", onRedis, "real")

@@ -7,10 +7,7 @@ import { LeaderElection, LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
-import { changedStore, type Store, wrappedStore } from "../kit/wrappedStore.ts"
-import { backends, coordinated } from "./coordinated.ts"
-
-const { deaf } = coordinated(backends[0]!)
+import { type Store, changedStore, deaf, wrappedStore } from "../kit/wrappedStore.ts"
 
 /** Every command takes 20 ms. */
 const slow = (store: Store) => wrappedStore(store, ({ run }) => Effect.delay(Effect.suspend(run), "20 millis"))

@@ -1,17 +1,11 @@
 /**
  * Semaphores that are not what the program says: there is none, or it has another number of permits.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
-import { LockStore, type LockTimeout, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { type LockTimeout, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
+import { stores } from "../kit/stores.ts"
 import { freshName } from "../kit/names.ts"
-
-const stores = {
-  memory: LockStore.layerMemory,
-  Redis: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
-}
 
 for (const [title, store] of Object.entries(stores)) {
   it.layer(store, { excludeTestServices: true })(`semaphores on ${title}`, (it) => {

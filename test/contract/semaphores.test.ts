@@ -1,7 +1,6 @@
 /**
  * What both kinds of semaphore must do on every store: on memory under virtual time, and on Redis in real time.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Layer } from "effect"
 import {
@@ -14,8 +13,8 @@ import {
   LockTimeout,
   RedisLock
 } from "effect-redis-lock"
-import { redisUrl } from "../kit/server/redisUrl.ts"
-import { type Store, wrappedStore } from "../kit/wrappedStore.ts"
+import { onRedis } from "../kit/stores.ts"
+import { type Store, deaf, recording, wrappedStore } from "../kit/wrappedStore.ts"
 import { ObservedStore } from "../kit/observedStore.ts"
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
@@ -35,8 +34,6 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
     succeeded,
     failure,
     over,
-    deaf,
-    recording,
     losing,
     kinds,
     holding,
@@ -425,4 +422,4 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 }
 
 contract("memory", LockStore.layerMemory, "virtual")
-contract("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })), "real")
+contract("Redis", onRedis, "real")

@@ -9,7 +9,7 @@ import { LockStore, type RedisDriver } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import type { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { runOperation } from "../kit/storeOperations.ts"
+import { clientId, runOperation } from "../kit/storeOperations.ts"
 import { times } from "../kit/times.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 
@@ -44,7 +44,7 @@ const both = Layer.mergeAll(
 const step = 6000
 const names = ["a", "b"]
 /** Of clients that take places: the last one does not listen. */
-const clientIds = ["a", "b", "c"].map((letter) => `${letter.repeat(8)}-0000-4000-8000-000000000000`)
+const clientIds = ["a", "b", "c"].map(clientId)
 const ids = Array.from({ length: 5 }, (_, i) => `${i}f`.repeat(16))
 
 const Op = Schema.Struct({

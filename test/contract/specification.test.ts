@@ -3,11 +3,11 @@
  * lease, token and messages after every step. The order of the places shows in the owner that a release tells.
  */
 import { assert, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Layer, Stream } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { LockStore } from "effect-redis-lock"
 import { readFileSync } from "node:fs"
-import { runOperation } from "../kit/storeOperations.ts"
+import { clientId, listenTo, runOperation } from "../kit/storeOperations.ts"
 
 /** See spec/traces.mjs. Times and tokens are microseconds since the run began; an owner's last digit is its process, 0 is nobody. */
 interface Step {
@@ -35,7 +35,7 @@ const runs: ReadonlyArray<ReadonlyArray<Step>> = JSON.parse(
 const startMillis = Date.UTC(2026, 0)
 const [name, token, places] = ["ledger", "redisson_lock_token:{ledger}", "effect_redis_lock_places:{ledger}"]
 const channel = "redisson_lock__channel:{ledger}"
-const clientOf = (process: number) => `${String(process).repeat(8)}-0000-4000-8000-000000000000`
+const clientOf = (process: number) => clientId(String(process))
 const ownerOf = (owner: number) => `${clientOf(owner % 10)}:${owner}`
 
 for (const [seq, steps] of runs.entries()) {
@@ -43,19 +43,9 @@ for (const [seq, steps] of runs.entries()) {
     Effect.gen(function* () {
       yield* TestClock.setTime(startMillis)
       const store = Context.get(yield* Layer.build(Layer.fresh(LockStore.layerMemory)), LockStore.LockStore)
-      const messages: Array<string> = []
-      for (const process of [1, 2, 3]) {
-        const isListening = Deferred.makeUnsafe<void>()
-        yield* Effect.forkScoped(
-          Stream.runForEach(store.subscribe(`${channel}:${clientOf(process)}`), (signal) =>
-            Effect.sync(() => {
-              if (signal._tag === "Message") messages.push(signal.message)
-              else Deferred.doneUnsafe(isListening, Effect.void)
-            })
-          )
-        )
-        yield* Deferred.await(isListening)
-      }
+      const listeners = yield* Effect.forEach([1, 2, 3], (process) =>
+        listenTo(store, `${channel}:${clientOf(process)}`)
+      )
       const micros = (since: number) => startMillis * 1000 + since
 
       for (const [at, { clock, did, server }] of steps.entries()) {
@@ -96,7 +86,7 @@ for (const [seq, steps] of runs.entries()) {
             holder: fields[0],
             left: isHeld ? left : undefined,
             lastToken: lastToken === null ? undefined : Number(lastToken),
-            messages: messages.splice(0)
+            messages: listeners.flatMap(({ heard }) => heard.splice(0))
           },
           {
             reply: did.reply,

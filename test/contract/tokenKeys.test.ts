@@ -1,7 +1,6 @@
 /**
  * The keys of fencing tokens: what they do when something else is there, when nothing is, and how to do without them.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
 import {
@@ -16,6 +15,7 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { onRedis } from "../kit/stores.ts"
 import { runOperation, typeOfKey } from "../kit/storeOperations.ts"
 import { freshName } from "../kit/names.ts"
 import { bare } from "../kit/server/bareRedis.ts"
@@ -72,7 +72,7 @@ const backends: Record<string, Backend> = {
       )
   },
   Redis: {
-    store: Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })),
+    store: onRedis,
     put: (key, text) =>
       Effect.scoped(Effect.flatMap(bare({ url: redisUrl }), (redis) => Effect.promise(() => redis.set(key, text)))),
     get: (key) =>

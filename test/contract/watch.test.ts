@@ -1,19 +1,13 @@
 /**
  * `Lock.watch` tells the same on memory and on Redis.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Queue, Stream } from "effect"
-import { InvalidLockOptions, Lock, LockStore, PermitSemaphore, RedisLock } from "effect-redis-lock"
+import { InvalidLockOptions, Lock, PermitSemaphore, RedisLock } from "effect-redis-lock"
 import { freshName } from "../kit/names.ts"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { stores } from "../kit/stores.ts"
 
-const onRedis = LockStore.layerRedis.pipe(Layer.provide(IoRedis.layer({ url: redisUrl })))
-
-for (const [title, store] of [
-  ["memory", LockStore.layerMemory],
-  ["Redis", onRedis]
-] as const) {
+for (const [title, store] of Object.entries(stores)) {
   it.live(`${title}: watch tells of the locks that are held, and then of each change until the lock is released`, () =>
     Effect.gen(function* () {
       const name = freshName("watch")
@@ -42,10 +36,7 @@ for (const [title, store] of [
   )
 }
 
-for (const [title, store] of [
-  ["memory", LockStore.layerMemory],
-  ["Redis", onRedis]
-] as const) {
+for (const [title, store] of Object.entries(stores)) {
   it.live(`${title}: watch tells of semaphores whose leased permits are held, and of each permit`, () =>
     Effect.gen(function* () {
       const name = freshName("watch")

@@ -1,17 +1,18 @@
 /**
  * What a section under permits costs, however many clients contend for them, and that nobody is forgotten who does not ask by the clock.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import { LockStore, PermitSemaphore, Semaphore } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { listenTo, semaphores } from "../contract/suite/permitPlaces.ts"
+import { semaphores } from "../contract/suite/permitPlaces.ts"
 import { client } from "../kit/clients.ts"
 import { until } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { clientId, listenTo } from "../kit/storeOperations.ts"
+import { onRedis } from "../kit/stores.ts"
 
 /** How many scripts were run since the last reset. */
 const scriptsRun = (redis: Redis) =>
@@ -73,11 +74,7 @@ for (const [kind, section] of Object.entries(kinds)) {
 }
 
 describe("what clients want was evicted without their places", () => {
-  const store = Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl }))
-  const [waits, others] = ["a", "b"].map((letter) => `${letter.repeat(8)}-0000-4000-8000-000000000000`) as [
-    string,
-    string
-  ]
+  const [waits, others] = ["a", "b"].map(clientId) as [string, string]
   for (const [kind, make] of Object.entries(semaphores)) {
     /** A client waits, and its client listens; then only its place is left. */
     const test = (
@@ -98,14 +95,14 @@ describe("what clients want was evicted without their places", () => {
           yield* semaphore.ask(waits)
           yield* body(
             semaphore,
-            (suffix) => listenTo(store, semaphore.channel + suffix),
+            (suffix) => Effect.map(listenTo(store, semaphore.channel + suffix), ({ heard }) => heard),
             Effect.promise(() => redis.del(wants))
           )
           const left = yield* Effect.promise(() => redis.pttl(wants))
           assert.isAbove(left, 0)
           assert.isAtMost(left, 60_000)
           yield* Effect.promise(() => redis.del(semaphore.key))
-        }).pipe(Effect.scoped, Effect.provide(store))
+        }).pipe(Effect.scoped, Effect.provide(onRedis))
       )
 
     test("when the client is told", ({ add }, listen, evict) =>

@@ -4,17 +4,11 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { CountDownLatch, LockStore, PermitId, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
-import type { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
-import { bare } from "../kit/server/bareRedis.ts"
-import { until } from "../kit/eventually.ts"
-
-class Raw extends Context.Service<Raw, Redis>()("test/Raw") {}
-
-const connection = bare({ url: redisUrl })
+import { command, messages, raw } from "./raw.ts"
 
 // without messages a waiter here would sleep for five minutes
 /** Milliseconds. */
@@ -24,23 +18,6 @@ const locks = Layer.provideMerge(
   RedisLock.layerFromStore({ fallbackInterval: "5 minutes" }),
   observedStore(Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl, commandTimeout })))
 )
-
-const command = <A>(f: (redis: Redis) => Promise<A>) => Raw.use((redis) => Effect.promise(() => f(redis)))
-
-/** The messages of a channel from now on. */
-const messages = Effect.fnUntraced(function* (channel: string) {
-  const redis = yield* connection
-  const seen: Array<string> = []
-  redis.on("message", (_channel, message: string) => seen.push(message))
-  yield* Effect.promise(() => redis.subscribe(channel))
-  return {
-    /** What came since the last time, as soon as there are so many. */
-    next: Effect.fnUntraced(function* (count: number) {
-      yield* until(`${count} messages are heard`, () => seen.length >= count)
-      return seen.splice(0)
-    })
-  }
-})
 
 /** All keys that have to do with a name, without the one that notes for 100 ms that it was the turn of those who listen here. */
 const keysOf = (unique: string) =>
@@ -58,7 +35,7 @@ const forms = (unique: string) => [
 
 const shown = (name: string, unique: string) => name.replaceAll(unique, "")
 
-it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestServices: true })("in Redis", (it) => {
+it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it) => {
   for (const form of [0, 1, 2, 3]) {
     const counters = crypto.randomUUID()
     const { channel, name } = forms(counters)[form]!
@@ -66,7 +43,7 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
       Effect.gen(function* () {
         const heard = yield* messages(channel)
         yield* Semaphore.trySetPermits(name, 10)
-        assert.deepStrictEqual(yield* heard.next(1), ["10"])
+        assert.deepStrictEqual(yield* heard, ["10"])
         const semaphore = Semaphore.make(name, { permits: 3 })
         yield* Effect.gen(function* () {
           assert.strictEqual(yield* command((redis) => redis.get(name)), "6")
@@ -75,14 +52,14 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
           assert.include(marker, `effect_redis_lock_grant:${channel.slice("redisson_sc:".length)}:${clientId}:`)
           assert.isAbove(yield* command((redis) => redis.pttl(marker!)), 86_000_000)
         }).pipe(Semaphore.withPermits(semaphore, 4))
-        assert.deepStrictEqual(yield* heard.next(1), ["10"])
+        assert.deepStrictEqual(yield* heard, ["10"])
         assert.deepStrictEqual(yield* keysOf(counters), [name])
         yield* Semaphore.addPermits(name, -12)
         yield* Semaphore.release(name, 2)
         assert.strictEqual(yield* command((redis) => redis.get(name)), "0")
         yield* Semaphore.addPermits(name, 7)
         // nothing was said of a total of -2 and of 0
-        assert.deepStrictEqual(yield* heard.next(1), ["7"])
+        assert.deepStrictEqual(yield* heard, ["7"])
         // Java takes and gives
         yield* command((redis) => redis.decrby(name, 7))
         const waiter = yield* Effect.forkChild(Semaphore.acquire(name, 2))
@@ -105,7 +82,7 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
       const name = `semaphore ${crypto.randomUUID()}`
       const heard = yield* messages(`redisson_sc:{${name}}`)
       yield* Semaphore.acquire(Semaphore.make(name, { permits: 5 }), 2)
-      assert.deepStrictEqual(yield* heard.next(1), ["3"])
+      assert.deepStrictEqual(yield* heard, ["3"])
       yield* command((redis) => redis.del(name))
     }).pipe(Effect.scoped)
   )
@@ -133,7 +110,7 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
           const heard = yield* messages(channel)
           const semaphore = PermitSemaphore.make(name, { permits: 10 })
           const permit = yield* PermitSemaphore.scoped(semaphore, { permits: 3, leaseTime: "1 minute" })
-          assert.deepStrictEqual(yield* heard.next(1), ["7"])
+          assert.deepStrictEqual(yield* heard, ["7"])
           assert.deepStrictEqual(yield* keysOf(leased), [ids, name].sort())
           assert.strictEqual(yield* command((redis) => redis.get(name)), "7")
           const members = yield* command((redis) => redis.zrangeBuffer(ids, "0", "-1"))
@@ -156,15 +133,15 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
               .exec()
           )
           assert.strictEqual(yield* PermitSemaphore.acquiredPermits(semaphore), 4)
-          assert.deepStrictEqual(yield* heard.next(1), ["6"])
+          assert.deepStrictEqual(yield* heard, ["6"])
           assert.isTrue(yield* PermitId.updateLeaseTime(semaphore, permit.ids[0]!, "Infinity"))
           const endless = yield* command((redis) => redis.zscore(ids, Buffer.from(permit.ids[0]!, "hex")))
           assert.strictEqual(endless, "922337203685477")
           yield* PermitId.release(semaphore, java.toString("hex"))
-          assert.deepStrictEqual(yield* heard.next(1), ["7"])
+          assert.deepStrictEqual(yield* heard, ["7"])
 
           yield* permit.release
-          assert.deepStrictEqual(yield* heard.next(1), ["10"])
+          assert.deepStrictEqual(yield* heard, ["10"])
           assert.deepStrictEqual(yield* keysOf(leased), [name])
           yield* command((redis) => redis.del(name))
         }).pipe(Effect.scoped)
@@ -178,7 +155,7 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
         const channel = `redisson_countdownlatch__channel__{${name}}`
         const heard = yield* messages(channel)
         yield* CountDownLatch.trySetCount(name, 2)
-        assert.deepStrictEqual(yield* heard.next(1), ["1"])
+        assert.deepStrictEqual(yield* heard, ["1"])
         assert.deepStrictEqual(yield* keysOf(latches), [name])
         assert.strictEqual(yield* command((redis) => redis.get(name)), "2")
         assert.strictEqual(yield* command((redis) => redis.pttl(name)), -1)
@@ -188,13 +165,13 @@ it.layer(Layer.merge(locks, Layer.effect(Raw, connection)), { excludeTestService
         // Java counts down
         yield* command((redis) => redis.multi().decr(name).del(name).publish(channel, "0").exec())
         yield* Fiber.join(waiter)
-        assert.deepStrictEqual(yield* heard.next(1), ["0"])
+        assert.deepStrictEqual(yield* heard, ["0"])
         yield* CountDownLatch.countDown(name)
         yield* CountDownLatch.trySetCount(name, 1)
         yield* CountDownLatch.countDown(name)
         yield* CountDownLatch.trySetCount(name, 1)
         yield* CountDownLatch.delete(name)
-        assert.deepStrictEqual(yield* heard.next(5), ["1", "0", "1", "1", "0"])
+        assert.deepStrictEqual(yield* heard, ["1", "0", "1", "1", "0"])
         assert.deepStrictEqual(yield* keysOf(latches), [])
       }).pipe(Effect.scoped)
     )

@@ -2,7 +2,7 @@
  * Stores in front of stores: what happens to an operation on its way is up to the test. Every test that stands between a client and
  * its store does so here.
  */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Stream } from "effect"
 import { LockStore, LockStoreError, type RedisDriver, type StoreReason } from "effect-redis-lock"
 
 export type Store = LockStore.LockStore["Service"]
@@ -73,3 +73,16 @@ export const noting =
     onRequest(request)
     return request.run()
   }
+
+/** A store of which no message is heard. */
+export const deaf = (store: Store): Store => ({
+  ...store,
+  subscribe: (channel) => Stream.filter(store.subscribe(channel), ({ _tag }) => _tag === "Subscribed")
+})
+
+/** Notes the name of each operation. */
+export const recording = (operations: Array<string>) => (store: Store) =>
+  wrappedStore(
+    store,
+    noting(({ operation }) => operations.push(operation))
+  )

@@ -4,11 +4,10 @@
  * - 201 is reported as `LatchTimeout`.
  * - 203 starts 3 waiters per processor there; here it is 12 fibers in each of two clients.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { CountDownLatch, LatchTimeout, LockStore, RedisLock } from "effect-redis-lock"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { onRedis } from "../kit/stores.ts"
 import { ObservedStore, observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 import { background } from "../kit/background.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
@@ -140,4 +139,4 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
   )
 
 suite("memory", LockStore.layerMemory)
-suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
+suite("Redis", onRedis)

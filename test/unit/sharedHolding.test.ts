@@ -2,11 +2,12 @@
  * Several fibers inside of one holding: what one of them gives back is its own and nobody else's, and what it holds no more lets
  * nobody in.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { type Holding, Lock, LockStore, ReadWriteLock, RedisLock } from "effect-redis-lock"
-import { redisUrl } from "../kit/server/redisUrl.ts"
+import { TestClock } from "effect/testing"
+import { jumpingClock } from "../kit/jumpingClock.ts"
+import { onRedis } from "../kit/stores.ts"
 import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
 import { type Store, wrappedStore } from "../kit/wrappedStore.ts"
@@ -137,7 +138,7 @@ const suite = <E>(where: string, stores: Layer.Layer<LockStore.LockStore, E>) =>
   })
 
 suite("memory", LockStore.layerMemory)
-suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
+suite("Redis", onRedis)
 
 describe("a fiber that has left its section", () => {
   /** A section that leaves a detached fiber behind, which re-enters and stays in until it is told to go. */
@@ -253,14 +254,13 @@ describe("a fiber that has left its section", () => {
 })
 
 describe("a reply that is read after the lease is over", () => {
-  /** This process does nothing else for a while. */
-  const block = (millis: number) =>
-    Effect.sync(() => {
-      for (const until = performance.now() + millis; performance.now() < until;);
-    })
+  type Jump = Effect.Success<typeof jumpingClock>["jump"]
+  const onJumpingClock = <A, E>(body: (jump: Jump) => Effect.Effect<A, E, Scope.Scope>) =>
+    Effect.flatMap(jumpingClock, ({ jump, on }) => on(Effect.scoped(body(jump))))
 
   /** A store after whose replies to an operation this process does nothing for a while, and a client of its that is not. */
   const blockedAfter = Effect.fnUntraced(function* (
+    jump: Jump,
     operation: LockStore.Operation,
     meanwhile?: (rival: Service) => Effect.Effect<unknown>
   ) {
@@ -268,85 +268,78 @@ describe("a reply that is read after the lease is over", () => {
     const rival = yield* clientOf(server)
     const store = wrappedStore(server.store, (request) =>
       Effect.tap(request.run(), () =>
-        request.operation === operation ? Effect.andThen(block(300), meanwhile?.(rival) ?? Effect.void) : Effect.void
+        request.operation === operation ? Effect.andThen(jump(300), meanwhile?.(rival) ?? Effect.void) : Effect.void
       )
     )
     return { ...server, store }
   })
 
-  it.live("A re-entry whose reply is read after the lease is over begins no inner section", () =>
-    Effect.gen(function* () {
-      const rivals = yield* Scope.make()
-      const service = yield* clientOf(
-        yield* blockedAfter("lock/hold", (rival) =>
-          Effect.orDie(Scope.provide(Lock.scoped("a"), rivals).pipe(as(rival)))
+  it.effect("A re-entry whose reply is read after the lease is over begins no inner section", () =>
+    onJumpingClock(
+      Effect.fnUntraced(function* (jump) {
+        const rivals = yield* Scope.make()
+        const service = yield* clientOf(
+          yield* blockedAfter(jump, "lock/hold", (rival) =>
+            Effect.orDie(Scope.provide(Lock.scoped("a"), rivals).pipe(as(rival)))
+          )
         )
-      )
-      let entered = 0
-      const inner = Lock.withLock(
-        Effect.sync(() => void entered++),
-        "a",
-        { leaseTime: 200 }
-      )
-      const exit = yield* Effect.exit(Lock.withLock(inner, "a", { leaseTime: 200 }).pipe(as(service)))
-      assert.strictEqual(entered, 0)
-      assert.strictEqual(Option.getOrThrow(Exit.findErrorOption(exit))._tag, "LockLost")
-      yield* Scope.close(rivals, Exit.void)
-    })
+        let entered = 0
+        const inner = Lock.withLock(
+          Effect.sync(() => void entered++),
+          "a",
+          { leaseTime: 200 }
+        )
+        const exit = yield* Effect.exit(Lock.withLock(inner, "a", { leaseTime: 200 }).pipe(as(service)))
+        assert.strictEqual(entered, 0)
+        assert.strictEqual(Option.getOrThrow(Exit.findErrorOption(exit))._tag, "LockLost")
+        yield* Scope.close(rivals, Exit.void)
+      })
+    )
   )
 
-  it.live("An acquisition whose reply is read after the lease is over begins no section", () =>
-    Effect.gen(function* () {
-      const service = yield* clientOf(yield* blockedAfter("lock/acquire"))
-      let entered = 0
-      const section = Lock.withLock(
-        Effect.sync(() => void entered++),
-        "a",
-        { leaseTime: 200, waitTime: 0 }
-      )
-      const exit = yield* Effect.exit(as(service)(section))
-      assert.strictEqual(entered, 0)
-      assert.strictEqual(Option.getOrThrow(Exit.findErrorOption(exit))._tag, "LockStoreError")
-    })
+  it.effect("An acquisition whose reply is read after the lease is over begins no section", () =>
+    onJumpingClock(
+      Effect.fnUntraced(function* (jump) {
+        const service = yield* clientOf(yield* blockedAfter(jump, "lock/acquire"))
+        let entered = 0
+        const section = Lock.withLock(
+          Effect.sync(() => void entered++),
+          "a",
+          { leaseTime: 200, waitTime: 0 }
+        )
+        const exit = yield* Effect.exit(as(service)(section))
+        assert.strictEqual(entered, 0)
+        assert.strictEqual(Option.getOrThrow(Exit.findErrorOption(exit))._tag, "LockStoreError")
+      })
+    )
   )
 
-  it.live("A renewal whose reply is read after the lease renews nothing, and the loss says so", () =>
-    Effect.gen(function* () {
-      expectWarning(/^The lock's scope has closed, but its release went wrong\./)
-      const service = yield* clientOf(yield* blockedAfter("lock/renew"), { watchdogLeaseTime: 300 })
-      const lost = yield* Effect.scoped(
-        Effect.gen(function* () {
-          const holding = yield* Lock.scoped("a")
-          return yield* Effect.flip(holding.awaitLost)
-        })
-      ).pipe(as(service))
-      assert.strictEqual(lost.reason, "RenewalFailed")
-    })
+  it.effect("A renewal whose reply is read after the lease renews nothing, and the loss says so", () =>
+    onJumpingClock(
+      Effect.fnUntraced(function* (jump) {
+        expectWarning(/^The lock's scope has closed, but its release went wrong\./)
+        const service = yield* clientOf(yield* blockedAfter(jump, "lock/renew"), { watchdogLeaseTime: 300 })
+        const { awaitLost } = yield* as(service)(Lock.scoped("a"))
+        const losing = yield* Effect.forkChild(Effect.flip(awaitLost), { startImmediately: true })
+        yield* TestClock.adjust(100)
+        assert.strictEqual((yield* Fiber.join(losing)).reason, "RenewalFailed")
+      })
+    )
+  )
+
+  it.effect("A renewal that is unanswered at the deadline has failed, whoever checks first", () =>
+    onJumpingClock(
+      Effect.fnUntraced(function* (jump) {
+        expectWarning(/^The lock's scope has closed, but its release went wrong\./)
+        const server = yield* testStore()
+        const store = wrappedStore(server.store, ({ operation, run }) =>
+          operation === "lock/renew" ? Effect.never : run()
+        )
+        const { ensureHeld } = yield* as(yield* clientOf({ store }, { watchdogLeaseTime: 300 }))(Lock.scoped("a"))
+        yield* TestClock.adjust(100)
+        yield* jump(400)
+        assert.strictEqual((yield* Effect.flip(ensureHeld)).reason, "RenewalFailed")
+      })
+    )
   )
 })
-
-it.live("A renewal that is unanswered at the deadline has failed, whoever checks first", () =>
-  Effect.gen(function* () {
-    expectWarning(/^The lock's scope has closed, but its release went wrong\./)
-    const server = yield* testStore()
-    const sent = yield* Deferred.make<void>()
-    const service = yield* clientOf(
-      {
-        ...server,
-        store: wrappedStore(server.store, ({ operation, run }) =>
-          operation === "lock/renew" ? Effect.andThen(Deferred.succeed(sent, void 0), Effect.never) : run()
-        )
-      },
-      { watchdogLeaseTime: 300 }
-    )
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        const holding = yield* Lock.scoped("a")
-        yield* Deferred.await(sent)
-        for (const until = performance.now() + 400; performance.now() < until;);
-        const lost = yield* Effect.flip(holding.ensureHeld)
-        assert.strictEqual(lost.reason, "RenewalFailed")
-      })
-    ).pipe(as(service))
-  })
-)

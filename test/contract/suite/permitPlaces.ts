@@ -1,7 +1,7 @@
 /**
  * Semaphores as the stores see them: requests of clients that take places, and whatever sets permits free.
  */
-import { Deferred, Effect, Stream } from "effect"
+import { Effect } from "effect"
 import { until } from "../../kit/eventually.ts"
 import { freshName } from "../../kit/names.ts"
 import { runOperation } from "../../kit/storeOperations.ts"
@@ -31,22 +31,6 @@ const waits = () => {
   }
   return { asking, served: (client: string) => since.delete(client) }
 }
-
-/** Listens, and counts what comes. */
-export const listenTo = Effect.fnUntraced(function* (store: Store, channel: string) {
-  const isListening = Deferred.makeUnsafe<void>()
-  const heard: Array<string> = []
-  yield* Effect.forkScoped(
-    Stream.runForEach(store.subscribe(channel), (signal) =>
-      Effect.sync(() => {
-        if (signal._tag === "Message") heard.push(signal.message)
-        else Deferred.doneUnsafe(isListening, Effect.void)
-      })
-    )
-  )
-  yield* Deferred.await(isListening)
-  return heard
-})
 
 let requests = 0
 

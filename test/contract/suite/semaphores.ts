@@ -2,11 +2,11 @@
  * What the tests of semaphores and permit semaphores share, on any store and under either time.
  */
 import { assert, it } from "@effect/vitest"
-import { Cause, Deferred, Duration, Effect, Exit, Fiber, Layer, Option, Stream } from "effect"
+import { Cause, Deferred, Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
 import { LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
-import { changedStore, noting, type Store, wrappedStore } from "../../kit/wrappedStore.ts"
+import { type Store, changedStore, wrappedStore } from "../../kit/wrappedStore.ts"
 import { observedStore, waiterSleepsOn } from "../../kit/observedStore.ts"
 import { bare } from "../../kit/server/bareRedis.ts"
 import { runOperation } from "../../kit/storeOperations.ts"
@@ -71,15 +71,6 @@ export const semaphoreContract = <E0>(store: Layer.Layer<LockStore.LockStore, E0
     (change: (store: Store) => Store, settings: RedisLock.RedisLockOptions = options) =>
     <A, E, R>(self: Effect.Effect<A, E, R>) =>
       Effect.provide(self, RedisLock.layerFromStore(settings).pipe(Layer.provide(changedStore(change))))
-  const deaf = (store: Store): Store => ({
-    ...store,
-    subscribe: (channel) => Stream.filter(store.subscribe(channel), ({ _tag }) => _tag === "Subscribed")
-  })
-  const recording = (operations: Array<string>) => (store: Store) =>
-    wrappedStore(
-      store,
-      noting(({ operation }) => operations.push(operation))
-    )
   /** The first command of an operation fails with unknown outcome: it has run, or has not. */
   const losing = (losesFirst: LockStore.Operation, hasRun: boolean) => (store: Store) => {
     let lost = false
@@ -157,8 +148,6 @@ export const semaphoreContract = <E0>(store: Layer.Layer<LockStore.LockStore, E0
     succeeded,
     failure,
     over,
-    deaf,
-    recording,
     losing,
     kinds,
     holding,

@@ -2,13 +2,13 @@
  * Whatever operation an interruption hits, nothing of what is built on locks stays behind: nobody leads or waits, and the next one
  * has its turn at once.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
 import { Cron, DateTime, Effect, Layer, Option, Schema, Stream } from "effect"
 import { DistributedCron, LeaderElection, LockStore, RedisLock, RunOnce, Singleton } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { bare } from "../../kit/server/bareRedis.ts"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
+import { onRedis } from "../../kit/stores.ts"
 import { eventually } from "../../kit/eventually.ts"
 import { runOperation, typeOfKey } from "../../kit/storeOperations.ts"
 import { elsewhere, holdElsewhere, repeatYield, sweepHandOver } from "./elsewhere.ts"
@@ -157,7 +157,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>, onMe
   })
 
 suite("memory", LockStore.layerMemory, true)
-suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })), false)
+suite("Redis", onRedis, false)
 
 it.live("Interrupted elections and work that is done once leave no channel, and no key but tokens, on the server", () =>
   Effect.gen(function* () {

@@ -2,7 +2,6 @@
  * Whatever operation an interruption hits, nothing stays behind: no lock, no waiter, no channel, and the lock can be had at
  * once.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Result } from "effect"
 import {
@@ -19,6 +18,7 @@ import {
 } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
+import { onRedis } from "../../kit/stores.ts"
 import { elsewhere, holdElsewhere, sweepHandOver } from "./elsewhere.ts"
 import { sweep } from "./sweep.ts"
 import { typeOfKey, typeOfKeyIn } from "../../kit/storeOperations.ts"
@@ -220,12 +220,7 @@ const suite = <E>(
 
 suite("memory", LockStore.layerMemory)
 // the same scripts; a real driver, whose commands are on their way for longer, under one kind for each way of waiting
-suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })), [
-  "a reentrant lock",
-  "a fair lock",
-  "a write lock",
-  "a read lock"
-])
+suite("Redis", onRedis, ["a reentrant lock", "a fair lock", "a write lock", "a read lock"])
 
 it.live("Interrupted acquisitions leave no channel and no key but the token's on the server", () =>
   Effect.gen(function* () {

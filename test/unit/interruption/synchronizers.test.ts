@@ -2,12 +2,12 @@
  * Whatever operation an interruption hits, nothing of a semaphore or a latch stays behind: every permit is free again, no
  * marker is left, nobody waits.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { CountDownLatch, LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
+import { onRedis } from "../../kit/stores.ts"
 import { elsewhere, holdElsewhere, repeatYield, sweepHandOver } from "./elsewhere.ts"
 import { sweep } from "./sweep.ts"
 import { bare } from "../../kit/server/bareRedis.ts"
@@ -130,7 +130,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
   })
 
 suite("memory", LockStore.layerMemory)
-suite("Redis", Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: redisUrl })))
+suite("Redis", onRedis)
 
 it.live("Interrupted semaphores and latches leave no channel, and no key but the counters, on the server", () =>
   Effect.gen(function* () {
