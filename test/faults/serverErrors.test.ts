@@ -211,12 +211,12 @@ describe("a server that refuses", { concurrent: true }, () => {
             return Number(/cmdstat_info:calls=(\d+)/.exec(await other.info("commandstats"))?.[1] ?? 0) - asked
           }
           const before = yield* Effect.promise(questions)
-          // asks every 300 ms, and takes a handshake for lost when nothing comes back for 400
+          // asks every 300 ms, and takes a handshake for lost when nothing comes back for two seconds
           const building = yield* Effect.forkScoped(
-            client(server, { commandTimeout: 200, ioredis: { maxLoadingRetryTime: 300 } }),
+            client(server, { commandTimeout: 1000, ioredis: { maxLoadingRetryTime: 300 } }),
             { startImmediately: true }
           )
-          yield* eventually("it was told four times that the server is loading", questions, (now) => now >= before + 4)
+          yield* eventually("it was told eight times that the server is loading", questions, (now) => now >= before + 8)
           assert.isUndefined(building.pollUnsafe())
           yield* endLoading
           const mine = yield* soon("the layer is built", Fiber.join(building))
