@@ -1,6 +1,7 @@
 /**
- * `pnpm spec`: checks the specification. It runs the scenarios, shows for each protection how the lock breaks without it, and simulates the
- * lock as it is, with all faults; always with the same seeds. `pnpm spec --long [minutes]` simulates with new seeds, for two hours by default.
+ * `pnpm spec`: checks the specifications. It runs the scenarios, shows for each protection what breaks without it, and simulates the
+ * locks as they are, with all faults; always with the same seeds. `pnpm spec --long [minutes]` simulates with new seeds, for two hours by default.
+ * `--only readWrite` checks one of them.
  * Fails if anything is violated that must hold, or if anything holds that must be violated.
  */
 import { spawn } from "node:child_process"
@@ -14,6 +15,19 @@ mkdirSync(out, { recursive: true })
 
 const guaranteed = ["repeated", "forged", "deaf", "clock back", "clock forward", "restart"]
 const losing = ["repeated", "deaf", "empty", "failover", "writes"]
+
+/**
+ * The processes of each specification; where `served` is checked, others, and calm: what they do there is in processes.qnt.
+ */
+const specifications = {
+  lock: { who: "PROCESSES = Set(1, 2)", calm: "PROCESSES = Set(1, 2, 3)" },
+  readWrite: { who: "READERS = Set(1, 2), WRITERS = Set(3, 4)", calm: "READERS = Set(1, 2), WRITERS = Set(2, 3)" },
+  permits: {
+    who: "PERMITS = 2, ONE = Set(1, 2), ALL = Set(2, 3)",
+    calm: "PERMITS = 2, ONE = Set(1, 2), ALL = Set(3)"
+  },
+  fairQueue: { who: "PROCESSES = Set(1, 2, 3)" }
+}
 
 /** What must hold: a lock with these faults, and how much of it the short run simulates. */
 const holding = [
@@ -31,16 +45,76 @@ const holding = [
   },
   {
     title: "everybody is served",
-    spec: "liveness",
+    isCalm: true,
     faults: ["lost messages"],
     holds: ["served"],
     samples: 20,
     steps: 200
+  },
+  {
+    title: "the read-write lock, with every fault that it stands",
+    spec: "readWrite",
+    faults: guaranteed,
+    holds: ["writerAlone", "heldOnServer", "tokensRise", "nothingLate"],
+    samples: 30
+  },
+  {
+    title: "tokens of writers, where the read-write lock is lost",
+    spec: "readWrite",
+    faults: losing,
+    holds: ["tokensRise"],
+    samples: 10
+  },
+  {
+    title: "readers and writers are served",
+    spec: "readWrite",
+    isCalm: true,
+    faults: ["lost messages"],
+    holds: ["served"],
+    samples: 15,
+    steps: 200
+  },
+  {
+    title: "permits, with every fault that they stand",
+    spec: "permits",
+    faults: [...guaranteed, "evicted"],
+    holds: ["limited", "heldOnServer", "noneLost", "nothingLate"],
+    samples: 30
+  },
+  {
+    title: "permits, where grants are lost",
+    spec: "permits",
+    faults: losing,
+    holds: ["noneLost"],
+    samples: 10
+  },
+  {
+    title: "whoever wants all permits is served, and so are the others",
+    spec: "permits",
+    isCalm: true,
+    faults: ["lost messages"],
+    holds: ["served"],
+    samples: 10,
+    steps: 250
+  },
+  {
+    title: "the fair lock, with every fault that it stands",
+    spec: "fairQueue",
+    faults: guaranteed,
+    holds: ["exclusive", "inOrder", "tokensRise", "nothingLate"],
+    samples: 30
+  },
+  {
+    title: "places of a fair lock",
+    spec: "fairQueue",
+    faults: ["forged", "deaf"],
+    holds: ["inOrder", "noGhosts"],
+    samples: 20
   }
 ]
 
 /** What must break: without a protection, or where the documentation says that a lock is lost. `seed` shows it in one trace, or else
- * its scenario in lock.qnt. */
+ * its scenario in the specification. */
 const breaking = [
   { without: "owner in message", faults: ["forged"], breaks: "exclusive", seed: "0x16f08" },
   { without: "time in message", breaks: "exclusive", seed: "0x1fda01" },
@@ -55,21 +129,75 @@ const breaking = [
   { without: "last token", faults: ["clock back"], breaks: "tokensRise", seed: 1 },
   { without: "time in tokens", faults: ["empty"], breaks: "tokensRise", seed: 1 },
   { without: "fencing", faults: ["writes"], breaks: "writesInOrder", seed: "0x1aa1e0" },
-  { without: "places", spec: "liveness", breaks: "served", seed: 1 },
-  { without: "oldest place first", spec: "liveness", breaks: "served", seed: 1 },
-  { without: "fallback interval", spec: "liveness", faults: ["lost messages"], breaks: "served", seed: 1 },
+  { without: "places", isCalm: true, breaks: "served", seed: 1 },
+  { without: "oldest place first", isCalm: true, breaks: "served", seed: 1 },
+  { without: "fallback interval", isCalm: true, faults: ["lost messages"], breaks: "served", seed: 1 },
   { title: "a restart without data", faults: ["empty"], breaks: "exclusive", seed: "0x694b" },
-  { title: "a failover to a replica that lags", faults: ["failover"], breaks: "exclusive", seed: "0x609a6" }
+  { title: "a failover to a replica that lags", faults: ["failover"], breaks: "exclusive", seed: "0x609a6" },
+  { spec: "readWrite", without: "longest hold", breaks: "writerAlone" },
+  { spec: "readWrite", without: "a writer waits for readers", breaks: "writerAlone" },
+  { spec: "readWrite", without: "owner in message", breaks: "writerAlone" },
+  { spec: "readWrite", without: "time in message", breaks: "writerAlone" },
+  { spec: "readWrite", without: "extension confirmed", breaks: "writerAlone" },
+  { spec: "readWrite", without: "command deadline", breaks: "nothingLate" },
+  { spec: "readWrite", without: "rollback repeated", breaks: "nothingLate" },
+  { spec: "readWrite", without: "compare on release", breaks: "writerAlone" },
+  { spec: "readWrite", without: "owner used once", breaks: "heldOnServer" },
+  { spec: "readWrite", without: "last token", breaks: "tokensRise" },
+  { spec: "readWrite", without: "time in tokens", breaks: "tokensRise" },
+  { spec: "readWrite", without: "end of a writer's silence", breaks: "the end of its wait" },
+  { spec: "readWrite", without: "readers behind a writer that left", breaks: "their message" },
+  {
+    spec: "readWrite",
+    isCalm: true,
+    who: "READERS = Set(1, 2), WRITERS = Set(3)",
+    without: "older writers first",
+    faults: ["lost messages"],
+    breaks: "served",
+    seed: "0xab3"
+  },
+  {
+    spec: "readWrite",
+    isCalm: true,
+    who: "READERS = Set(1), WRITERS = Set(2, 3)",
+    without: "places of readers",
+    faults: ["lost messages"],
+    breaks: "served",
+    seed: 1
+  },
+  { spec: "permits", without: "counts what it removes", faults: ["repeated"], breaks: "noneLost", seed: 1 },
+  { spec: "permits", without: "sent twice, taken once", breaks: "noneLost" },
+  { spec: "permits", without: "end of leases", breaks: "the end of a wait" },
+  { spec: "permits", without: "held permits count", breaks: "limited" },
+  { spec: "permits", without: "command deadline", breaks: "nothingLate" },
+  { spec: "permits", without: "rollback repeated", breaks: "nothingLate" },
+  { spec: "permits", without: "owner used once", breaks: "limited" },
+  { spec: "permits", without: "lease counted from sending", breaks: "limited" },
+  { spec: "permits", without: "permits kept", breaks: "the end of its wait" },
+  { spec: "permits", without: "end of a silence", breaks: "the end of a wait" },
+  {
+    spec: "permits",
+    title: "permits after a failover to a replica that lags",
+    faults: ["failover"],
+    breaks: "limited",
+    seed: 1
+  },
+  { spec: "fairQueue", without: "order of places", breaks: "inOrder" },
+  { spec: "fairQueue", without: "death by silence", breaks: "the end of a wait" },
+  { spec: "fairQueue", without: "a stall is no death", breaks: "the place of one that could not report" },
+  { spec: "fairQueue", without: "secret", breaks: "exclusive" },
+  { spec: "fairQueue", without: "time in message", breaks: "exclusive" },
+  { spec: "fairQueue", without: "extension confirmed", breaks: "exclusive" },
+  { spec: "fairQueue", without: "urgent refresh", breaks: "noGhosts" }
 ]
 
 const setOf = (words) => `Set(${words.map((word) => `"${word}"`).join(", ")})`
 
 /** The instance of the specification for a case. */
-const instanceOf = ({ faults = [], spec = "lock", without }) => {
+const instanceOf = ({ faults = [], isCalm, spec = "lock", who, without }) => {
+  const processes = who ?? specifications[spec][isCalm ? "calm" : "who"]
   const removed = setOf(without === undefined ? [] : [without])
-  return spec === "liveness"
-    ? `import liveness(REMOVED = ${removed}, OCCURS = ${setOf(faults)}, WAITERS = Set(1, 2, 3)).* from "../liveness"`
-    : `import lock(WITHOUT = ${removed}, FAULTS = ${setOf(faults)}, PROCESSES = Set(1, 2)).* from "../lock"`
+  return `import ${spec}(WITHOUT = ${removed}, FAULTS = ${setOf(faults)}, ${processes}).* from "../${spec}"`
 }
 
 const quint = (...args) =>
@@ -86,7 +214,7 @@ const simulate = async (test, invariants, { samples, seed, steps = 80 }) => {
   write(test, module)
   const { code, output } = await quint(
     ...["run", `${module}.qnt`, "--backend=typescript", "--verbosity=1", `--seed=${seed}`],
-    ...(test.spec === "liveness" ? ["--init=calmInit", "--step=calmStep"] : []),
+    ...(test.isCalm ? ["--step=calmStep"] : []),
     ...["--invariants", ...invariants],
     ...[`--max-samples=${samples}`, `--max-steps=${steps}`]
   )
@@ -97,17 +225,9 @@ const simulate = async (test, invariants, { samples, seed, steps = 80 }) => {
 
 const write = (test, module) => writeFileSync(`${out}/${module}.qnt`, `module ${module} {\n  ${instanceOf(test)}\n}\n`)
 
-/** Runs the scenarios of lock.qnt. Without a protection, its own must break, and no other: each says which one it needs. */
-const scenarios = async (test) => {
-  const module = `scenarios_${test.index ?? "all"}`
-  write(test, module)
-  const { code, output } = await quint("test", `${module}.qnt`, "--backend=typescript", "--max-samples=1", "--seed=1")
-  return { isAsExpected: code === 0, output }
-}
-
-const titleOf = ({ title, without }) => title ?? `without "${without}"`
-const traceOf = ({ index, steps = 80 }, seed) =>
-  `cd spec/dist && ../node_modules/.bin/quint run case_${index}.qnt --backend=typescript --max-steps=${steps} --seed=${seed} --verbosity=3`
+const titleOf = ({ spec = "lock", title, without }) => title ?? `${spec} without "${without}"`
+const traceOf = ({ index, isCalm, steps = 80 }, seed) =>
+  `cd spec/dist && ../node_modules/.bin/quint run case_${index}.qnt --backend=typescript${isCalm ? " --step=calmStep" : ""} --max-steps=${steps} --seed=${seed} --verbosity=3`
 
 const failures = []
 const fail = (test, problem) => {
@@ -126,23 +246,34 @@ const mustHold = async (test, seed) => {
   else fail(test, `one of ${test.holds.join(", ")} is violated\n      ${traceOf(test, found)}`)
 }
 
-/** All scenarios end well with every protection. */
-const mustEndWell = async () => {
-  const test = { title: "all scenarios end well" }
-  const { isAsExpected, output } = await scenarios(test)
-  if (isAsExpected) console.log(`ok    ${test.title}`)
-  else fail(test, output)
+/**
+ * Runs the scenarios of a specification: as it is, and without each protection that has no seed. All end well; without a protection, its own
+ * must break, and no other: each says which one it needs.
+ */
+const mustShow = async (spec) => {
+  const whole = { spec, title: `${spec}: all scenarios end well` }
+  const cases = [whole, ...breaking.filter((test) => (test.spec ?? "lock") === spec && test.seed === undefined)]
+  const module = `scenarios_${spec}`
+  const instances = cases.map((test, index) => `  ${instanceOf(test).replace(".*", ` as case_${index}`)}\n`)
+  writeFileSync(`${out}/${module}.qnt`, `module ${module} {\n${instances.join("")}}\n`)
+  const { output } = await quint("test", `${module}.qnt`, "--backend=typescript", "--max-samples=1", "--seed=1")
+  for (const [index, test] of cases.entries()) {
+    const of = output.split("\n").filter((line) => line.includes(`case_${index}::`))
+    const failed = of.filter((line) => line.includes("failed"))
+    if (failed.length > 0 || of.length === 0) fail(test, failed.length > 0 ? failed.join("\n") : output)
+    else if (test === whole) console.log(`ok    ${titleOf(test)}`)
+    else console.log(`ok    ${titleOf(test)}: ${test.breaks} is violated by its scenario, and by no other`)
+  }
 }
 
 /** Repeats the counterexample that is known; if the specification has changed since, looks for another. */
 const mustBreak = async (test) => {
-  if (test.seed === undefined) {
-    const { isAsExpected, output } = await scenarios(test)
-    if (isAsExpected) console.log(`ok    ${titleOf(test)}: ${test.breaks} is violated by its scenario, and by no other`)
-    else fail(test, output)
-    return
-  }
-  const known = await simulate(test, [test.breaks], { ...test, samples: 1, seed: test.seed })
+  const known = await simulate(test, [test.breaks], {
+    ...test,
+    samples: 1,
+    steps: test.isCalm ? 200 : 80,
+    seed: test.seed
+  })
   const found = known ?? (await simulate(test, [test.breaks], { ...test, samples: 2000, seed: 1 }))
   if (found === undefined) fail(test, `${test.breaks} is not violated`)
   else
@@ -161,13 +292,13 @@ const inParallel = async (tasks) => {
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { long: { type: "boolean", default: false } }
+  options: { long: { type: "boolean", default: false }, only: { type: "string" } }
 })
-const tests = [...holding, ...breaking]
-for (const [index, test] of tests.entries()) test.index = index
+for (const [index, test] of [...holding, ...breaking].entries()) test.index = index
+const isWanted = ({ spec = "lock" }) => (values.only ?? spec) === spec
 if (values.long) {
   const until = performance.now() + Number(positionals[0] ?? 120) * 60_000
-  const untilOver = holding.map((test) => async () => {
+  const untilOver = holding.filter(isWanted).map((test) => async () => {
     while (performance.now() < until && failures.length === 0) {
       await mustHold({ ...test, samples: 10 * test.samples }, Math.floor(Math.random() * 2 ** 32))
     }
@@ -175,9 +306,11 @@ if (values.long) {
   await Promise.all(untilOver.map((run) => run()))
 } else {
   await inParallel([
-    mustEndWell,
-    ...holding.map((test) => () => mustHold(test, 1)),
-    ...breaking.map((test) => () => mustBreak(test))
+    ...Object.keys(specifications)
+      .filter((spec) => isWanted({ spec }))
+      .map((spec) => () => mustShow(spec)),
+    ...holding.filter(isWanted).map((test) => () => mustHold(test, 1)),
+    ...breaking.filter((test) => isWanted(test) && test.seed !== undefined).map((test) => () => mustBreak(test))
   ])
 }
 process.exitCode = failures.length === 0 ? 0 : 1

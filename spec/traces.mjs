@@ -1,6 +1,7 @@
 /**
- * `node spec/traces.mjs`: writes spec/traces.json, runs of the specification for test/contract/specification.test.ts to repeat on the real
- * scripts: what the server was told to do, when, by its clock in microseconds, and its state after that. Run it after a change of lock.qnt.
+ * `node spec/traces.mjs`: writes spec/traces.json, runs of the specifications for test/contract/specification.test.ts to repeat on the real
+ * scripts: what the server was told to do, when, by its clock in microseconds, and its state after that. Run it after a change of
+ * processes.qnt, lock.qnt or readWrite.qnt.
  */
 import { execFileSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -9,21 +10,8 @@ const root = new URL(".", import.meta.url).pathname
 const out = `${root}dist`
 const [traces, seed] = [12, 1]
 mkdirSync(out, { recursive: true })
-writeFileSync(
-  `${out}/traces.qnt`,
-  `module traces {\n  import lock(WITHOUT = Set(), FAULTS = Set("repeated"), PROCESSES = Set(1, 2, 3)).* from "../lock"\n}\n`
-)
-execFileSync(
-  `${root}node_modules/.bin/quint`,
-  ["run", "traces.qnt", "--backend=typescript", "--verbosity=0", `--seed=${seed}`, "--max-steps=120"].concat([
-    `--max-samples=${traces}`,
-    `--n-traces=${traces}`,
-    "--out-itf=trace_{seq}.itf.json"
-  ]),
-  { cwd: out }
-)
 
-/** A value of ITF as JSON; the specification has no sets or maps among what is used here. */
+/** A value of ITF as JSON: a map as its entries. */
 const plain = (value) =>
   Array.isArray(value)
     ? value.map(plain)
@@ -31,20 +19,41 @@ const plain = (value) =>
       ? value
       : "#bigint" in value
         ? Number(value["#bigint"])
-        : Object.fromEntries(Object.entries(value).map(([key, field]) => [key, plain(field)]))
+        : "#map" in value
+          ? value["#map"].map(plain)
+          : Object.fromEntries(Object.entries(value).map(([key, field]) => [key, plain(field)]))
 
-const stepsOf = (seq) =>
-  JSON.parse(readFileSync(`${out}/trace_${seq}.itf.json`, "utf8")).states.flatMap((state) => {
+const stepsOf = (file) =>
+  JSON.parse(readFileSync(file, "utf8")).states.flatMap((state) => {
     const of = (name) => plain(state[Object.keys(state).find((key) => key.endsWith(`::${name}`))])
     const { deadline: _, ...did } = of("did")
     const { nth: __, ...server } = of("server")
-    // a command that is too late changes nothing, and here the store sets the deadline
-    return did.op === "" || did.reply === "late" ? [] : [{ clock: of("clock"), did, server }]
+    // a command that is too late changes nothing, and here the store sets the deadline; it takes a microsecond
+    return did.op === "" || did.reply === "late" ? [] : [{ clock: of("clock") - 1, did, server }]
   })
 
-const runs = Array.from({ length: traces }, (_, seq) => stepsOf(seq))
-writeFileSync(
-  `${root}traces.json`,
-  `[\n${runs.map((run) => `[\n${run.map((step) => JSON.stringify(step)).join(",\n")}\n]`).join(",\n")}\n]\n`
-)
-console.log(`${runs.length} traces, ${runs.flat().length} commands`)
+const runsOf = (specification, processes) => {
+  const module = `traces_${specification}`
+  writeFileSync(
+    `${out}/${module}.qnt`,
+    `module ${module} {\n  import ${specification}(WITHOUT = Set(), FAULTS = Set("repeated"), ${processes}).* from "../${specification}"\n}\n`
+  )
+  execFileSync(
+    `${root}node_modules/.bin/quint`,
+    ["run", `${module}.qnt`, "--backend=typescript", "--verbosity=0", `--seed=${seed}`, "--max-steps=120"].concat([
+      `--max-samples=${traces}`,
+      `--n-traces=${traces}`,
+      `--out-itf=${module}_{seq}.itf.json`
+    ]),
+    { cwd: out }
+  )
+  const runs = Array.from({ length: traces }, (_, seq) => stepsOf(`${out}/${module}_${seq}.itf.json`))
+  console.log(`${specification}: ${runs.length} traces, ${runs.flat().length} commands`)
+  return `"${specification}": [\n${runs.map((run) => `[\n${run.map((step) => JSON.stringify(step)).join(",\n")}\n]`).join(",\n")}\n]`
+}
+
+const all = [
+  runsOf("lock", "PROCESSES = Set(1, 2, 3)"),
+  runsOf("readWrite", "READERS = Set(1, 2), WRITERS = Set(3, 4)")
+]
+writeFileSync(`${root}traces.json`, `{\n${all.join(",\n")}\n}\n`)
