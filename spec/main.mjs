@@ -175,13 +175,6 @@ const breaking = [
   { spec: "permits", without: "lease counted from sending", breaks: "limited" },
   { spec: "permits", without: "permits kept", breaks: "the end of its wait" },
   { spec: "permits", without: "end of a silence", breaks: "the end of a wait" },
-  {
-    spec: "permits",
-    title: "permits after a failover to a replica that lags",
-    faults: ["failover"],
-    breaks: "limited",
-    seed: 1
-  },
   { spec: "fairQueue", without: "order of places", breaks: "inOrder" },
   { spec: "fairQueue", without: "death by silence", breaks: "the end of a wait" },
   { spec: "fairQueue", without: "a stall is no death", breaks: "the place of one that could not report" },
