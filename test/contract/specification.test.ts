@@ -59,7 +59,9 @@ const listening = (channel: string) =>
   Effect.gen(function* () {
     yield* TestClock.setTime(startMillis)
     const store = Context.get(yield* Layer.build(Layer.fresh(LockStore.layerMemory)), LockStore.LockStore)
-    const listeners = yield* Effect.forEach([1, 2, 3, 4], (process) => listenTo(store, `${channel}:${clientOf(process)}`))
+    const listeners = yield* Effect.forEach([1, 2, 3, 4], (process) =>
+      listenTo(store, `${channel}:${clientOf(process)}`)
+    )
     const messages = () => listeners.flatMap(({ heard }) => heard.splice(0))
     return { store, messages }
   })
