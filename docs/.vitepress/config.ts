@@ -37,6 +37,7 @@ export default defineConfig({
   title: "effect-redis-lock",
   description: "Distributed locks on Redis for Effect",
   lang: "en-GB",
+  srcExclude: ["publishing.md"],
   base: process.env.DOCS_BASE ?? "/",
   cleanUrls: true,
   lastUpdated: true,
@@ -48,7 +49,7 @@ export default defineConfig({
     // llms.txt lists the pages; llms-full.txt contains them all, except those generated from docstrings
     plugins: [
       llmsTxt({
-        ignoreFiles: ["api/**", "behaviours.md"],
+        ignoreFiles: ["api/**", "behaviours.md", "publishing.md"],
         customTemplateVariables: {
           details:
             "Agents that write code with this library should read SKILL.md in the npm package `effect-redis-lock` first, then getting-started, guarantees, fencing and testing."
