@@ -18,6 +18,11 @@ const fixes = {
     fixed: "Math.max(maxHoldMillis, leaseMillis)",
     broken: "Math.max(maxHoldMillis, leaseMillis - leaseMillis)"
   },
+  "repeated-first": {
+    file: `${internal}/client/RecentReleases.ts`,
+    fixed: "    this.repeats++\n",
+    broken: ""
+  },
   "abandoned-request": {
     file: "lua/include/deadline.lua",
     fixed: "if micros > ARGV[#ARGV] * 1e3 then",

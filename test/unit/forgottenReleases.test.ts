@@ -13,6 +13,7 @@ import { background } from "../kit/background.ts"
 import { replicatedStore } from "../kit/replicatedStore.ts"
 import { forkHolder, sectionUntilTold } from "../kit/sections.ts"
 import { as, clientOf, type Service } from "../kit/testStore.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 
 const long = { watchdogLeaseTime: "3 hours", label: "" } as const
 
@@ -100,6 +101,29 @@ describe("a failover that forgets the latest releases", () => {
         if (name === "a Semaphore") assert.strictEqual(yield* as(one)(Semaphore.availablePermits("a")), 3)
         if (name === "a PermitSemaphore") assert.strictEqual(yield* as(one)(PermitSemaphore.availablePermits("a")), 3)
       }).pipe(Effect.scoped)
+    )
+  }
+
+  for (const { name, section } of held) {
+    it.effect(
+      `A release of ${name} that was never sent is not taken for a loss when the one that a reconnect repeats is first`,
+      () =>
+        Effect.gen(function* () {
+          const server = yield* replicatedStore
+          let isCut = false
+          const wrapped = wrappedStore(server.store, ({ fail, run }) => Effect.suspend(() => (isCut ? fail() : run())))
+          const one = yield* clientOf({ ...server, store: wrapped }, long)
+          const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
+          yield* TestClock.adjust("1 second")
+          isCut = true
+          const ending = yield* background(end)
+          yield* TestClock.adjust(1)
+          assert.isUndefined(ending.pollUnsafe())
+          isCut = false
+          yield* server.failOver
+          yield* TestClock.adjust("2 seconds")
+          assert.deepStrictEqual(ending.pollUnsafe(), Exit.void)
+        }).pipe(Effect.scoped)
     )
   }
 

@@ -41,6 +41,8 @@ export class RecentReleases {
   #older: Array<Sent> = []
   #since = 0
   #repeating: Fiber<void> | undefined = undefined
+  /** How often they have been sent again: what is being released meanwhile may be found released. */
+  repeats = 0
 
   constructor(client: ReleasingClient, run: Store["run"]) {
     this.#client = client
@@ -58,6 +60,7 @@ export class RecentReleases {
   repeat(): void {
     const { fork, now, options, store } = this.#client
     const since = now()
+    this.repeats++
     if (since - this.#since >= spanMillis) this.#forget(since)
     const commands = [...this.#older, ...this.#newer].map((sent) => repeated(sent, since, store.publish))
     // what an earlier reconnect has begun to send is among them

@@ -118,11 +118,12 @@ export class AnonymousPermits implements Guarded {
     client.anonymousPermits.delete(this)
     client.telemetry.of(this.kind.name).holdDuration.record(now - this.askedAt)
     const giveBack = this.#giveBack(now)
+    const repeats = client.releases?.repeats
     client.underWay++
     return Effect.ensuring(
       Effect.matchEffect(sendWithin(client, giveBack.send, client.options.releaseTimeoutMillis, this.name), {
-        onSuccess: (reply) => (reply === 1 ? Effect.void : this.#notKnown),
-        onFailure: (error) => this.#retry(giveBack, now, error)
+        onSuccess: (reply) => this.#returned(reply === 1, repeats),
+        onFailure: (error) => this.#retry(giveBack, now, error, repeats)
       }),
       Effect.sync(() => void client.underWay--)
     )
@@ -205,13 +206,19 @@ export class AnonymousPermits implements Guarded {
   #retry(
     giveBack: RepeatedRelease,
     sentAt: number,
-    error: LockStoreError
+    error: LockStoreError,
+    repeats: number | undefined
   ): Effect.Effect<void, LockLost | LockStoreError> {
     const until = sentAt + this.client.options.releaseTimeoutMillis
     const outlook = "the work is done; the permits are given back as soon as Redis answers this process"
     return Effect.flatMap(repeatRelease(giveBack, error, until, this.name, outlook), ({ mayHaveRunBefore, reply }) =>
-      reply === 1 || mayHaveRunBefore ? Effect.void : this.#notKnown
+      this.#returned(reply === 1 || mayHaveRunBefore, repeats)
     )
+  }
+
+  /** After a reconnect the return that was sent again may have been first. */
+  #returned(isReturned: boolean, repeats: number | undefined): Effect.Effect<void, LockLost> {
+    return isReturned || repeats !== this.client.releases?.repeats ? Effect.void : this.#notKnown
   }
 
   /** Takes back permits that may have been granted without our knowledge. */

@@ -142,11 +142,14 @@ class PendingRelease {
   readonly #lease: Lease
   readonly #sentAt: number
   readonly #handOver: HandOver | undefined
+  /** Before it was sent. */
+  readonly #repeats: number | undefined
 
   constructor(lease: Lease, sentAt: number, handOver: HandOver | undefined) {
     this.#lease = lease
     this.#sentAt = sentAt
     this.#handOver = handOver
+    this.#repeats = lease.client.releases?.repeats
     lease.client.underWay++
   }
 
@@ -187,9 +190,9 @@ class PendingRelease {
 
   #confirm(reply: number): LockLost | undefined {
     const lease = this.#lease
-    const released = reply >= 1
-    this.#handOver?.settle(released ? reply - 1 : 0)
-    if (released) return undefined
+    this.#handOver?.settle(Math.max(0, reply - 1))
+    // after a reconnect the one that was sent again may have been first
+    if (reply >= 1 || this.#repeats !== lease.client.releases?.repeats) return undefined
     const now = lease.client.now()
     const reason = now >= lease.deadline ? "Expired" : "NotOwner"
     lease.client.telemetry.of(lease.kind.name).lost[reason]++
