@@ -2,6 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Ref, type Scope } from "effect"
 import { type AcquireError, Lock, LockLost, LockStoreError, LockTimeout } from "effect-redis-lock"
 import { bareNode, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
+import { isTracked } from "../kit/server/conditions.ts"
 import { serverKnows } from "../kit/server/knows.ts"
 import { eventually, soon } from "../kit/eventually.ts"
 import { failure, loss } from "../kit/exits.ts"
@@ -163,18 +164,11 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
           const holder = yield* clusterClient(cluster, { watchdogLeaseTime: "1 hour" })
           const held = yield* enter(holder, lock)
           const { owner } = yield* mastersOf(cluster, lock)
-          const tracked = (node: typeof owner) =>
-            Effect.tap(bareNode(node), (redis) =>
-              eventually(
-                "the lock is tracked",
-                () => redis.info("stats"),
-                (info) => /tracking_total_keys:[1-9]/.test(info)
-              )
-            )
-          yield* tracked(owner)
+          yield* isTracked(yield* bareNode(owner))
           yield* replicated(owner)
           yield* owner.kill
-          const redis = yield* tracked(yield* takenOver(lock, owner))
+          const redis = yield* bareNode(yield* takenOver(lock, owner))
+          yield* isTracked(redis)
           yield* Effect.promise(() => redis.del(lock))
           assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
           yield* owner.restart

@@ -20,7 +20,7 @@ import { freshName } from "../kit/names.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { bareNode, clusterClient, mastersOf, TheCluster } from "../kit/server/cluster.ts"
-import { renewed } from "../kit/server/conditions.ts"
+import { isTracked, renewed } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { onServers } from "./quorumSite.ts"
 
@@ -82,16 +82,16 @@ const losses: Readonly<Record<string, (redis: Redis, key: string) => Promise<unk
 
 const field = (info: string, name: RegExp) => Number(new RegExp(`${name.source}(\\d+)`).exec(info)?.[1] ?? 0)
 
-/** Waits until the server is to tell of so many keys. */
-const isTracked = (redis: Redis, keys = 1) =>
-  eventually(
-    `${keys} keys are tracked`,
-    async () => field(await redis.info("stats"), /tracking_total_keys:/),
-    (count) => count >= keys
-  )
-
 /** How many commands have been tracked since the counters were reset. */
 const trackedCommands = async (redis: Redis) => field(await redis.info("commandstats"), /client\|caching:calls=/)
+
+/** Waits until the server was asked again to tell of changes, since the counters were reset. */
+const isAskedAgain = (redis: Redis) =>
+  eventually(
+    "the server is asked again",
+    () => trackedCommands(redis),
+    (count) => count > 0
+  )
 
 const hold = ({ run }: Client, name: string, { around }: Kind = kinds.lock!) =>
   sectionUntilTold((body) => run(around(name, body)))
@@ -197,11 +197,7 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
           yield* isTracked(redis)
           yield* Effect.promise(() => redis.config("RESETSTAT"))
           yield* other.run(kind.around(title, Effect.void))
-          yield* eventually(
-            "it was verified",
-            () => trackedCommands(redis),
-            (count) => count > 0
-          )
+          yield* isAskedAgain(redis)
           isHeld(held)
           yield* Effect.promise(() => redis.del(kind.key(title)))
           yield* isLost(held)
@@ -216,11 +212,7 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
         const mine = yield* client(server, hour)
-        const retracked = eventually(
-          "it is tracked again",
-          () => trackedCommands(redis),
-          (count) => count > 0
-        )
+        const retracked = isAskedAgain(redis)
         const { readLock } = ReadWriteLock.make("read")
         const held = yield* hold(mine, "read", kinds["read lock"])
         yield* isTracked(redis)
@@ -265,11 +257,7 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
           yield* Effect.promise(() => redis.config("RESETSTAT"))
           const asked = Effect.forkChild(mine.run<unknown, unknown>(request), { startImmediately: true })
           yield* Effect.flatMap(asked, Fiber.interrupt)
-          yield* eventually(
-            "it is tracked again",
-            () => trackedCommands(redis),
-            (count) => count > 0
-          )
+          yield* isAskedAgain(redis)
           yield* isTracked(redis)
           yield* Effect.promise(() => redis.del(kind.key("report")))
           yield* isLost(held)
@@ -413,11 +401,7 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
         const [first, second] = places
         yield* Effect.promise(() => first!.redis.config("RESETSTAT"))
         yield* Effect.promise(() => first!.redis.del("report"))
-        yield* eventually(
-          "it was verified",
-          () => trackedCommands(first!.redis),
-          (count) => count > 0
-        )
+        yield* isAskedAgain(first!.redis)
         isHeld(held)
         yield* Effect.promise(() => second!.redis.del("report"))
         yield* isLost(held)

@@ -33,6 +33,14 @@ export const lockKey = (redis: Redis, lock: string, is: "there" | "gone") =>
     (count) => count === (is === "there" ? 1 : 0)
   )
 
+/** Waits until the server is to tell of the changes of so many keys. */
+export const isTracked = (redis: Redis, keys = 1) =>
+  eventually(
+    `${keys} keys are tracked`,
+    async () => Number(/tracking_total_keys:(\d+)/.exec(await redis.info("stats"))?.[1] ?? 0),
+    (count) => count >= keys
+  )
+
 /** Waits until the lock has been renewed so many times more: its key's time to live, which only shrinks otherwise, has grown. */
 export const renewed = (redis: Redis, lock: string, times: number) =>
   growsBy(`lock "${lock}" is renewed ${times} times`, () => redis.pttl(lock), times)

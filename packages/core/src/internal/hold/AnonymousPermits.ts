@@ -55,6 +55,8 @@ export class AnonymousPermits implements Guarded {
   readonly #dependents = new Dependents()
   #released = false
   #lost: LockLost | undefined = undefined
+  /** How often this client had sent its recent releases again when these were given back. */
+  #repeats: number | undefined = undefined
 
   constructor(client: LockClient, name: string, key: string, permits: number, returnedBy: ReturnedBy) {
     this.client = client
@@ -118,12 +120,12 @@ export class AnonymousPermits implements Guarded {
     client.anonymousPermits.delete(this)
     client.telemetry.of(this.kind.name).holdDuration.record(now - this.askedAt)
     const giveBack = this.#giveBack(now)
-    const repeats = client.releases?.repeats
+    this.#repeats = client.releases?.repeats
     client.underWay++
     return Effect.ensuring(
       Effect.matchEffect(sendWithin(client, giveBack.send, client.options.releaseTimeoutMillis, this.name), {
-        onSuccess: (reply) => this.#returned(reply === 1, repeats),
-        onFailure: (error) => this.#retry(giveBack, now, error, repeats)
+        onSuccess: (reply) => this.#returned(reply === 1),
+        onFailure: (error) => this.#retry(giveBack, now, error)
       }),
       Effect.sync(() => void client.underWay--)
     )
@@ -134,8 +136,9 @@ export class AnonymousPermits implements Guarded {
     if (this.#lost !== undefined || this.#released) return
     this.#lost = this.#lossOf(reason)
     this.client.anonymousPermits.delete(this)
-    this.client.telemetry.of(this.kind.name).lost[reason]++
-    this.client.telemetry.of(this.kind.name).holdDuration.record(now - this.askedAt)
+    const metrics = this.client.telemetry.of(this.kind.name)
+    metrics.lost[reason]++
+    metrics.holdDuration.record(now - this.askedAt)
     this.#dependents.tell(this.client)
   }
 
@@ -206,19 +209,18 @@ export class AnonymousPermits implements Guarded {
   #retry(
     giveBack: RepeatedRelease,
     sentAt: number,
-    error: LockStoreError,
-    repeats: number | undefined
+    error: LockStoreError
   ): Effect.Effect<void, LockLost | LockStoreError> {
     const until = sentAt + this.client.options.releaseTimeoutMillis
     const outlook = "the work is done; the permits are given back as soon as Redis answers this process"
     return Effect.flatMap(repeatRelease(giveBack, error, until, this.name, outlook), ({ mayHaveRunBefore, reply }) =>
-      this.#returned(reply === 1 || mayHaveRunBefore, repeats)
+      this.#returned(reply === 1 || mayHaveRunBefore)
     )
   }
 
   /** After a reconnect the return that was sent again may have been first. */
-  #returned(isReturned: boolean, repeats: number | undefined): Effect.Effect<void, LockLost> {
-    return isReturned || repeats !== this.client.releases?.repeats ? Effect.void : this.#notKnown
+  #returned(isReturned: boolean): Effect.Effect<void, LockLost> {
+    return isReturned || this.#repeats !== this.client.releases?.repeats ? Effect.void : this.#notKnown
   }
 
   /** Takes back permits that may have been granted without our knowledge. */

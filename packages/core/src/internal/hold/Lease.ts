@@ -224,8 +224,9 @@ export class Lease implements Due, OwnerRef {
     if (this.released) return this.lossOf(reason, now, stalled)
     const lost = (this.lost = this.lossOf(reason, now, stalled))
     this.client.forget(this)
-    this.client.telemetry.of(this.kind.name).lost[reason]++
-    this.client.telemetry.of(this.kind.name).holdDuration.record(now - this.acquiredAt)
+    const metrics = this.client.telemetry.of(this.kind.name)
+    metrics.lost[reason]++
+    metrics.holdDuration.record(now - this.acquiredAt)
     this.#dependents?.tell(this.client)
     this.client.lines.wake(this.keys.lock)
     return lost
