@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { FencedLock, Lock, type LockReentered, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { clientOf, locks } from "../kit/clients.ts"
-import { renewed } from "../kit/server/conditions.ts"
+import { lockKey, renewed } from "../kit/server/conditions.ts"
 import { noLockLeft, type Place } from "./quorumSite.ts"
 import { impossible, skewedServers } from "./skewedServers.ts"
 
@@ -72,6 +72,8 @@ describe.skipIf(impossible !== undefined)("a quorum of servers with clocks hours
       yield* mine.run(
         Effect.gen(function* () {
           const holding = yield* Lock.currentHolding("ledger")
+          // a majority has granted it: the others may do so later
+          for (const { redis } of places) yield* lockKey(redis, "ledger", "there")
           yield* renewed(places[0]!.redis, "ledger", 2)
           yield* holding.ensureHeld
           for (const { redis } of places) {
