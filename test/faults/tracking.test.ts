@@ -374,6 +374,36 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
     )
   )
 
+  it.live(
+    "A server of a quorum that refuses to tell of losses is logged once, and does not silence the others",
+    onServers(3, (places) =>
+      Effect.gen(function* () {
+        const { layer, lines } = recording()
+        const [silent, first, second] = places
+        yield* Effect.promise(() =>
+          silent!.redis.acl("SETUSER", "locks", "on", ">secret", "~*", "&*", "+@all", "-client|tracking")
+        )
+        const { host, port } = silent!.server
+        const urls = [`redis://locks:secret@${host}:${port}`, first!.server.url, second!.server.url]
+        const mine = yield* clientOf(
+          Layer.provide(RedisLock.layerQuorum(urls.map((url) => locks({ url }, hour))), layer)
+        )
+        const held = yield* hold(mine, "report")
+        for (const { redis } of [first!, second!]) yield* isTracked(redis)
+        yield* eventually(
+          "the refusal is logged",
+          () => lines,
+          ({ length }) => length === 1
+        )
+        yield* Effect.promise(() => silent!.redis.del("report"))
+        yield* Effect.promise(() => first!.redis.del("report"))
+        yield* isLost(held)
+        assert.lengthOf(lines, 1)
+        yield* Effect.promise(() => second!.redis.flushall())
+      })
+    )
+  )
+
   it.live("A section is interrupted when the master that sentinels name loses its lock", () =>
     Effect.gen(function* () {
       const site = yield* RedisSentinel.start()

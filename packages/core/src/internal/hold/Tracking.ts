@@ -100,13 +100,14 @@ export class Tracking implements Alarm {
     this.#client.fork(
       runStream(this.#client.store.invalidations!, this.#onSignal).pipe(
         Effect.retry({ while: ({ isTransient }) => isTransient, schedule: reconnecting }),
-        Effect.catch((error) => {
-          this.#server = "refuses"
-          return Effect.logInfo(
+        Effect.catch((error) =>
+          Effect.logInfo(
             "Redis does not tell of locks that somebody else deletes (CLIENT TRACKING): a holder notices that at its next renewal.",
             error
           )
-        })
+        ),
+        // the servers of a quorum may refuse one by one
+        Effect.ensuring(Effect.sync(() => void (this.#server = "refuses")))
       )
     )
   }

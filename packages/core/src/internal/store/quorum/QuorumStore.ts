@@ -337,9 +337,25 @@ const memberSignals = (member: Member, channel: string): Stream.Stream<Signal, L
   )
 }
 
-/** A lock with another name there is told of without a name. */
-const memberInvalidations = ({ keyOf, store }: Member): Stream.Stream<Signal, LockStoreError> => {
-  const told = store.invalidations ?? Stream.empty
+/**
+ * What one member tells of changes; a lock with another name there is told of without a name. A member that refuses to tell does not
+ * silence the others.
+ */
+const memberInvalidations = (member: Member): Stream.Stream<Signal, LockStoreError> => {
+  const { keyOf, store } = member
+  const told = Stream.catch(store.invalidations ?? Stream.empty, (error) =>
+    error.isTransient
+      ? Stream.fail(error)
+      : Stream.fromEffectDrain(
+          Effect.annotateLogs(
+            Effect.logInfo(
+              "One server of the quorum does not tell of locks that somebody else deletes (CLIENT TRACKING): if it is needed for a majority, a holder notices that at its next renewal.",
+              error
+            ),
+            { member: memberText(member) }
+          )
+        )
+  )
   return keyOf === undefined ? told : Stream.map(told, () => ({ _tag: "Subscribed" }))
 }
 
