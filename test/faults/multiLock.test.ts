@@ -9,7 +9,7 @@ import { onServer } from "../kit/server/onServer.ts"
 import { start } from "./processes.ts"
 import { noLockLeft } from "./quorumSite.ts"
 
-const cycles = 500
+const cycles = 200
 
 describe("two processes that want {a, b} and {b, a}", () => {
   for (const [where, servers] of [

@@ -93,15 +93,15 @@ for (const [tag, [schema, error]] of Object.entries(errors)) {
   })
 }
 
-it.effect("the loss of ten thousand permits names the first of them, and how many more there are", () =>
+it.effect("the loss of a thousand permits names the first of them, and how many more there are", () =>
   Effect.gen(function* () {
-    const semaphore = PermitSemaphore.make("many", { permits: 10_000 })
-    const permit = yield* PermitSemaphore.scoped(semaphore, { permits: 10_000 })
-    assert.strictEqual(permit.ids.length, 10_000)
+    const semaphore = PermitSemaphore.make("many", { permits: 1000 })
+    const permit = yield* PermitSemaphore.scoped(semaphore, { permits: 1000 })
+    assert.strictEqual(permit.ids.length, 1000)
     assert.isTrue(yield* PermitId.tryRelease(semaphore, permit.ids))
     const lost = yield* Effect.flip(permit.release)
     assert.instanceOf(lost, LockLost)
-    assert.strictEqual((lost as LockLost).owner, `${permit.ids.slice(0, 3).join(",")} and 9997 more`)
+    assert.strictEqual((lost as LockLost).owner, `${permit.ids.slice(0, 3).join(",")} and 997 more`)
     assert.isBelow((yield* logged("gone", lost)).length, 2000)
   }).pipe(Effect.scoped, Effect.provide(Layer.provide(RedisLock.layerFromStore(), LockStore.layerMemory)))
 )

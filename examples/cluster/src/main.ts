@@ -29,7 +29,7 @@ const program = Effect.gen(function* () {
   const add = (customer: string, article: string) =>
     cartOf(customer)
       .Add({ article })
-      .pipe(Effect.timeout("2 seconds"), Effect.retry(Schedule.spaced("200 millis")), Effect.timeout("1 minute"))
+      .pipe(Effect.timeout("2 seconds"), Effect.retry(Schedule.spaced("200 millis")), Effect.timeout("3 minutes"))
 
   for (const customer of ["alice", "bob", "carol"]) yield* add(customer, "a book")
   const { at, items } = yield* add("alice", "a lamp")
