@@ -13,13 +13,10 @@ import * as Predicate from "effect/Predicate"
 import type * as Types from "effect/Types"
 import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import { awaitLatch } from "./internal/acquire/awaitLatch.ts"
-import type { LockClient } from "./internal/client/LockClient.ts"
-import { latchTitle } from "./internal/kinds/kinds.ts"
 import { LatchImpl, latchOf, TypeId as internalTypeId } from "./internal/locks/LatchImpl.ts"
 import { use } from "./internal/locks/Synchronizer.ts"
-import { type Invalid, isDataFirst, parseWait } from "./internal/options/acquireOptions.ts"
+import { isDataFirst, parseWait } from "./internal/options/acquireOptions.ts"
 import { shown } from "./internal/report/shown.ts"
-import { runOrDescribe } from "./internal/store/failures.ts"
 import * as operations from "./internal/store/operations/latch.ts"
 import {
   type CommandError,
@@ -138,11 +135,6 @@ export const provide: {
   return new LatchImpl(name, service, invalid)
 })
 
-const withLatch = <A, E>(
-  latch: LatchOrName,
-  f: (client: LockClient, key: string) => Effect.Effect<A, E>
-): Effect.Effect<A, E | Invalid> => use(latchOf(latch), f)
-
 /**
  * Sets the count of a latch that has none: a whole number from 1. Returns `false` and changes nothing if it already has a
  * count.
@@ -161,9 +153,7 @@ export const trySetCount: {
     const problem = `it is not a whole number from 1 (${shown(count)})`
     return Effect.fail(new InvalidLockOptions({ option: "count", problem }))
   }
-  return withLatch(latch, (client, key) =>
-    runOrDescribe(client, latchTitle, operations.set(key, count, client.store.publish))
-  )
+  return latchOf(latch).run((key, { publish }) => operations.set(key, count, publish))
 })
 
 /**
@@ -182,7 +172,7 @@ export const trySetCount: {
  * @since 0.2.0
  */
 export const countDown = <L extends LatchOrName>(latch: L): Effect.Effect<number, CommandError, Services<L>> =>
-  withLatch(latch, (client, key) => runOrDescribe(client, latchTitle, operations.countDown(key, client.store.publish)))
+  latchOf(latch).run((key, { publish }) => operations.countDown(key, publish))
 
 /**
  * The count of a latch; zero if it is open.
@@ -194,7 +184,7 @@ export const countDown = <L extends LatchOrName>(latch: L): Effect.Effect<number
  * @since 0.2.0
  */
 export const count = <L extends LatchOrName>(latch: L): Effect.Effect<number, CommandError, Services<L>> =>
-  withLatch(latch, (client, key) => runOrDescribe(client, latchTitle, operations.count(key)))
+  latchOf(latch).run(operations.count)
 
 /**
  * Options of waiting for a latch. When the `waitTime` is over, the wait fails with `LatchTimeout`.
@@ -222,7 +212,8 @@ const await_: <
     const waitMillis =
       options?.waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", options.waitTime)
     if (typeof waitMillis !== "number") return Effect.fail(waitMillis)
-    return withLatch(latch, (client, key) => awaitLatch({ client, name: latchOf(latch).name, key, waitMillis }))
+    const impl = latchOf(latch)
+    return use(impl, (client, key) => awaitLatch({ client, name: impl.name, key, waitMillis }))
   }
 )
 
@@ -256,7 +247,7 @@ export {
 }
 
 const delete_ = <L extends LatchOrName>(latch: L): Effect.Effect<boolean, CommandError, Services<L>> =>
-  withLatch(latch, (client, key) => runOrDescribe(client, latchTitle, operations.remove(key, client.store.publish)))
+  latchOf(latch).run((key, { publish }) => operations.remove(key, publish))
 
 export {
   /**

@@ -186,8 +186,8 @@ export const provide: {
   (service: RedisLock["Service"]): <R>(semaphore: PermitSemaphore<R>) => PermitSemaphore<Exclude<R, RedisLock>>
   <R>(semaphore: PermitSemaphore<R>, service: RedisLock["Service"]): PermitSemaphore<Exclude<R, RedisLock>>
 } = dual(2, <R>(semaphore: PermitSemaphore<R>, service: RedisLock["Service"]) => {
-  const { invalid, name, permits } = permitSemaphoreOf(semaphore)
-  return new PermitSemaphoreImpl<Exclude<R, RedisLock>>(name, permits, service, invalid)
+  const { invalid, kind, name } = permitSemaphoreOf(semaphore)
+  return new PermitSemaphoreImpl<Exclude<R, RedisLock>>(name, kind.initial, service, invalid)
 })
 
 /**

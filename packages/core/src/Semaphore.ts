@@ -30,18 +30,14 @@ import type * as Types from "effect/Types"
 import type { AcquireOptions as BaseOptions } from "./AcquireOptions.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import {
-  add,
   anonymousPermits,
-  countFree,
-  drain,
   TypeId as internalTypeId,
   prepareAnonymous,
   SemaphoreImpl,
-  semaphoreOf,
-  withSemaphore
+  semaphoreOf
 } from "./internal/locks/SemaphoreImpl.ts"
+import { use } from "./internal/locks/Synchronizer.ts"
 import { isDataFirstOfPermits, maxPermits, parsePeriod } from "./internal/options/acquireOptions.ts"
-import { runOrDescribe } from "./internal/store/failures.ts"
 import * as operations from "./internal/store/operations/semaphore.ts"
 import type { CommandError, LockLost, TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
@@ -160,8 +156,8 @@ export const provide: {
   (service: RedisLock["Service"]): <R>(semaphore: Semaphore<R>) => Semaphore<Exclude<R, RedisLock>>
   <R>(semaphore: Semaphore<R>, service: RedisLock["Service"]): Semaphore<Exclude<R, RedisLock>>
 } = dual(2, <R>(semaphore: Semaphore<R>, service: RedisLock["Service"]): Semaphore<Exclude<R, RedisLock>> => {
-  const { invalid, name, permits } = semaphoreOf(semaphore)
-  return new SemaphoreImpl(name, permits, service, invalid)
+  const { invalid, kind, name } = semaphoreOf(semaphore)
+  return new SemaphoreImpl(name, kind.initial, service, invalid)
 })
 
 /**
@@ -218,7 +214,7 @@ export const withPermits: {
 } = dual(
   (args) => Effect.isEffect(args[0]),
   <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, permits: number, options?: AcquireOptions) =>
-    Sections.section(anonymousPermits, prepareAnonymous(semaphore, permits, options, "holder"), self)
+    Sections.section(anonymousPermits, prepareAnonymous(semaphore, permits, options, true), self)
 )
 
 /**
@@ -251,7 +247,7 @@ export const withPermitsIfAvailable: {
 } = dual(
   (args) => Effect.isEffect(args[0]),
   <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, permits: number) =>
-    Sections.trySection(anonymousPermits, prepareAnonymous(semaphore, permits, undefined, "holder"), self)
+    Sections.trySection(anonymousPermits, prepareAnonymous(semaphore, permits, undefined, true), self)
 )
 
 /**
@@ -288,7 +284,7 @@ export const scoped: {
     options?: AcquireOptions<WaitTime>
   ): Effect.Effect<void, TimeoutOf<WaitTime> | CommandError, Services<S> | Scope.Scope>
 } = dual(isDataFirstOfPermits, (semaphore: SemaphoreOrName, permits: number, options?: AcquireOptions) =>
-  Effect.asVoid(Sections.scoped(anonymousPermits, prepareAnonymous(semaphore, permits, options, "holder")))
+  Effect.asVoid(Sections.scoped(anonymousPermits, prepareAnonymous(semaphore, permits, options, true)))
 )
 
 /**
@@ -317,7 +313,7 @@ export const acquire: <Arg extends SemaphoreOrName | number, WaitTime extends Du
   : Effect.Effect<void, TimeoutOf<WaitTime> | CommandError, Services<Arg>> = dual(
   isDataFirstOfPermits,
   (semaphore: SemaphoreOrName, permits: number = 1, options?: AcquireOptions) =>
-    Sections.acquired(anonymousPermits, prepareAnonymous(semaphore, permits, options, "anybody"))
+    Sections.acquired(anonymousPermits, prepareAnonymous(semaphore, permits, options, false))
 )
 
 /**
@@ -335,7 +331,7 @@ export const tryAcquire: <Arg extends SemaphoreOrName | number>(
   : Effect.Effect<boolean, CommandError, Services<Arg>> = dual(
   isDataFirstOfPermits,
   (semaphore: SemaphoreOrName, permits: number = 1) =>
-    Sections.tryAcquired(anonymousPermits, prepareAnonymous(semaphore, permits, undefined, "anybody"))
+    Sections.tryAcquired(anonymousPermits, prepareAnonymous(semaphore, permits, undefined, false))
 )
 
 /**
@@ -361,10 +357,12 @@ export const release: <Arg extends SemaphoreOrName | number>(
   ? <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<void, CommandError, Services<S>>
   : Effect.Effect<void, CommandError, Services<Arg>> = dual(
   isDataFirstOfPermits,
-  (semaphore: SemaphoreOrName, permits: number = 1) =>
-    withSemaphore(semaphore, permits, 0, (impl, client, key) =>
-      permits === 0 ? Effect.void : Effect.asVoid(add(impl, client, key, permits, impl.permits !== undefined))
-    )
+  (semaphore: SemaphoreOrName, permits: number = 1) => {
+    const impl = semaphoreOf(semaphore)
+    return permits === 0
+      ? use(impl, () => Effect.void)
+      : Effect.asVoid(impl.add(permits, 0, impl.kind.initial !== undefined))
+  }
 )
 
 /**
@@ -380,8 +378,7 @@ export const releaseIfExists: <Arg extends SemaphoreOrName | number>(
   ? <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<boolean, CommandError, Services<S>>
   : Effect.Effect<boolean, CommandError, Services<Arg>> = dual(
   isDataFirstOfPermits,
-  (semaphore: SemaphoreOrName, permits: number = 1) =>
-    withSemaphore(semaphore, permits, 1, (impl, client, key) => add(impl, client, key, permits, true))
+  (semaphore: SemaphoreOrName, permits: number = 1) => semaphoreOf(semaphore).add(permits, 1, true)
 )
 
 /**
@@ -409,9 +406,7 @@ export const trySetPermits: {
   (semaphore: SemaphoreOrName, permits: number, options?: { readonly timeToLive?: Duration.Input | undefined }) => {
     const life = options?.timeToLive === undefined ? 0 : parsePeriod("timeToLive", options.timeToLive)
     if (typeof life !== "number") return Effect.fail(life)
-    return withSemaphore(semaphore, permits, 0, (impl, client, key) =>
-      runOrDescribe(client, impl.title, operations.set(key, permits, life, client.store))
-    )
+    return semaphoreOf(semaphore).runWith(permits, 0, (key, store) => operations.set(key, permits, life, store))
   }
 )
 
@@ -429,9 +424,7 @@ export const addPermits: {
   (permits: number): <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<void, CommandError, Services<S>>
   <S extends SemaphoreOrName>(semaphore: S, permits: number): Effect.Effect<void, CommandError, Services<S>>
 } = dual(2, (semaphore: SemaphoreOrName, permits: number) =>
-  withSemaphore(semaphore, permits, -maxPermits, (impl, client, key) =>
-    Effect.asVoid(add(impl, client, key, permits, false))
-  )
+  Effect.asVoid(semaphoreOf(semaphore).add(permits, -maxPermits))
 )
 
 /**
@@ -446,7 +439,10 @@ export const addPermits: {
  */
 export const drainPermits = <S extends SemaphoreOrName>(
   semaphore: S
-): Effect.Effect<number, CommandError, Services<S>> => drain(semaphore)
+): Effect.Effect<number, CommandError, Services<S>> => {
+  const impl = semaphoreOf(semaphore)
+  return impl.run((key) => operations.drain(key, impl.kind.initial))
+}
 
 /**
  * The number of permits that are free at this moment. It may have changed by the time you see it: to act on it, acquire.
@@ -459,4 +455,7 @@ export const drainPermits = <S extends SemaphoreOrName>(
  */
 export const availablePermits = <S extends SemaphoreOrName>(
   semaphore: S
-): Effect.Effect<number, CommandError, Services<S>> => countFree(semaphore)
+): Effect.Effect<number, CommandError, Services<S>> => {
+  const impl = semaphoreOf(semaphore)
+  return Effect.map(impl.run(operations.available), (available) => available ?? impl.kind.initial ?? 0)
+}

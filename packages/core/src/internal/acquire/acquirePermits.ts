@@ -4,34 +4,162 @@
  *
  * Everything here runs uninterruptibly except what is wrapped in `restore`.
  */
+import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
+import { AnonymousPermits } from "../hold/AnonymousPermits.ts"
 import type { Restore } from "../hold/guard.ts"
-import { leavePlace } from "../hold/rollback.ts"
-import type { Mode, PermitReply } from "../kinds/kinds.ts"
-import { catchTransient, mayHaveRun, transientFailure } from "../store/failures.ts"
+import { Hold } from "../hold/Hold.ts"
+import { Lease } from "../hold/Lease.ts"
+import { warnOfPermits } from "../hold/release.ts"
+import { leavePlace, rollback, rollbackUnknown } from "../hold/rollback.ts"
+import { idsOf, type Mode, type OwnerRef, ownerRefOf, type PermitProtocol } from "../kinds/kinds.ts"
+import { ownerText, printsAs } from "../report/shown.ts"
+import {
+  catchTransient,
+  describeWrongType,
+  isForbidden,
+  matchOutcome,
+  mayHaveRun,
+  transientFailure
+} from "../store/failures.ts"
 import { semaphoreChannel } from "../store/keys.ts"
-import { type Asking, nothing } from "../store/operations/permitPlaces.ts"
+import { type Asking, nothing, type PermitsReply, supplyOf } from "../store/operations/permitPlaces.ts"
+import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import { untilServed, type Wait } from "../wait/untilServed.ts"
+import { type AcquireRequest, grantedTooLate, leaseMillisOf, possess } from "./ask.ts"
 import { countWaiting } from "./giveUp.ts"
 
-export interface PermitRequest<A> {
-  readonly client: LockClient
-  readonly kind: { readonly name: string }
-  readonly name: string
-  readonly key: string
+export interface PermitRequest extends AcquireRequest {
+  readonly kind: PermitProtocol
   readonly permits: number
-  /** Milliseconds; infinite to wait without limit. */
-  readonly waitMillis: number
-  /** Sends one request. If interrupted, or failed with unknown outcome, it is rolled back before anything else happens. */
-  readonly ask: (restore: Restore, startedAt: number, asking: Asking) => Effect.Effect<PermitReply<A>, LockStoreError>
+  /** Whether this process holds what it is granted. Anybody may give anonymous permits back, and nobody knows when. */
+  readonly isHeld: boolean
+}
+
+/** Permits that were acquired together. */
+export class PermitHold extends Hold {
+  get ids(): ReadonlyArray<string> {
+    return idsOf(this.owner)
+  }
+
+  get permits(): number {
+    return this.lease instanceof AnonymousPermits ? this.lease.permits : this.ids.length
+  }
+}
+
+printsAs(PermitHold.prototype, ({ name, owner }) => ({ _id: "effect-redis-lock/Permit", name, ids: ownerText(owner) }))
+
+interface Answer {
+  readonly granted: PermitHold | undefined
+  readonly reply: PermitsReply
+}
+
+/** Tries once. */
+export const tryAcquire = (
+  request: PermitRequest,
+  restore: Restore
+): Effect.Effect<Option.Option<PermitHold>, LockStoreError> =>
+  Effect.map(ask(request, restore, request.client.now(), notWaiting(request.client)), ({ granted }) =>
+    Option.fromUndefinedOr(granted)
+  )
+
+/** Sends one request. If it is interrupted or fails with an unknown outcome, it is rolled back first. */
+const ask = (
+  request: PermitRequest,
+  restore: Restore,
+  startedAt: number,
+  asking: Asking
+): Effect.Effect<Answer, LockStoreError> => {
+  const { client, isHeld, keys, kind, name, permits } = request
+  const leaseMillis = leaseMillisOf(request)
+  const ownerRef = { ...ownerRefOf(request, kind.newOwner(client, permits)), permits }
+  const { owner } = ownerRef
+  const command = acknowledgedBy(kind.ask(ownerRef, leaseMillis, asking), request)
+  const sentAt = client.now()
+  client.underWay++
+  return matchOutcome(
+    restore(client.store.run(command)),
+    (reply): Effect.Effect<Answer, LockStoreError> => {
+      client.underWay--
+      if (!reply.isGranted) return Effect.as(compareTotal(request, reply), { granted: undefined, reply })
+      const now = client.now()
+      const grant = { owner, token: 0, sentAt, leaseMillis }
+      const lease = kind.isLeased
+        ? Lease.granted(request, grant, now)
+        : new AnonymousPermits(request, permits, grant, now)
+      if (lease === undefined) {
+        const failure = grantedTooLate(name, command.operation.name, now - sentAt, leaseMillis)
+        return Effect.andThen(rollback(ownerRef, leaseMillis), Effect.fail(failure))
+      }
+      const hold = lease.begin(new PermitHold(lease, request))
+      return Effect.succeed({ granted: isHeld ? possess(request, hold, startedAt) : hold, reply })
+    },
+    (cause) => {
+      client.underWay--
+      const failed = describeWrongType(client, kind.title, keys.lock, cause)
+      if (!mayHaveRun(cause)) return failed
+      const onReply = kind.isLeased ? undefined : noteForgotten(ownerRef, sentAt + leaseMillis, cause)
+      return Effect.andThen(
+        rollbackUnknown(ownerRef, leaseMillis, { isForbidden: isForbidden(cause), onReply }),
+        failed
+      )
+    }
+  )
+}
+
+/** The most names that a client remembers to have warned about. */
+const mostCompared = 1000
+
+/**
+ * Warns once per name if a semaphore has a different number of permits than its value says, since an existing semaphore
+ * keeps its number. The check happens when permits are denied, because that reply contains the number.
+ */
+const compareTotal = (
+  { client, keys, kind: { initial }, name }: PermitRequest,
+  { available, exists, held }: PermitsReply
+): Effect.Effect<void> => {
+  const { comparedTotals } = client
+  if (
+    initial === undefined ||
+    held === undefined ||
+    !exists ||
+    initial === available + held ||
+    comparedTotals.size === mostCompared ||
+    comparedTotals.has(keys.lock)
+  ) {
+    return Effect.void
+  }
+  comparedTotals.add(keys.lock)
+  return Effect.annotateLogs(
+    Effect.logWarning(
+      `The semaphore has ${available + held} permits in all, and not the ${initial} of its value here: it existed already. ` +
+        `PermitSemaphore.setPermits changes the number.`
+    ),
+    { semaphore: name }
+  )
+}
+
+/** Warns once if Redis does not know a grant of anonymous permits at a time when it may have forgotten it; before, it was never made. */
+const noteForgotten = (ownerRef: OwnerRef, forgottenAt: number, cause: Cause.Cause<LockStoreError>) => {
+  let hasWarned = false
+  return (reply: number): Effect.Effect<void> => {
+    if (reply !== 0 || hasWarned || ownerRef.client.now() < forgottenAt) return Effect.void
+    hasWarned = true
+    return warnOfPermits(
+      ownerRef,
+      "Permits that may have been acquired can no longer be given back; the semaphore may have that many fewer from now on.",
+      cause
+    )
+  }
 }
 
 /** A request of a fiber that will not wait. */
-export const notWaiting = ({ clientId }: LockClient): Asking => ({
+const notWaiting = ({ clientId }: LockClient): Asking => ({
   clientId,
   ifDenied: nothing,
   ifGranted: nothing,
@@ -39,11 +167,12 @@ export const notWaiting = ({ clientId }: LockClient): Asking => ({
 })
 
 /** Waits for permits as long as allowed. */
-export const acquire = <A extends object>(
-  request: PermitRequest<A>,
+export const acquire = (
+  request: PermitRequest,
   restore: Restore
-): Effect.Effect<A, LockTimeout | LockStoreError> => {
-  const { client, key, permits, waitMillis } = request
+): Effect.Effect<PermitHold, LockTimeout | LockStoreError> => {
+  const { client, keys, permits, waitMillis } = request
+  const key = keys.lock
   const startedAt = client.now()
   // later requests are served later
   if (waitMillis > 0 && client.lines.get(key, "permit")?.isAhead(permits) === true) {
@@ -51,12 +180,12 @@ export const acquire = <A extends object>(
   }
   const messagesSeen = client.subscriptions.messagesSeen(semaphoreChannel(key), client.store.handsOver)
   const asking: Asking = { ...notWaiting(client), ifDenied: waitMillis > 0 ? { permits, waitedMillis: 0 } : nothing }
-  return Effect.matchCauseEffect(request.ask(restore, startedAt, asking), {
-    onSuccess: (answer): Effect.Effect<A, LockTimeout | LockStoreError> => {
-      if (answer.granted !== undefined) return Effect.succeed(answer.granted)
+  return Effect.matchCauseEffect(ask(request, restore, startedAt, asking), {
+    onSuccess: ({ granted, reply }): Effect.Effect<PermitHold, LockTimeout | LockStoreError> => {
+      if (granted !== undefined) return Effect.succeed(granted)
       return waitMillis > 0
-        ? wait(request, restore, startedAt, answer, messagesSeen)
-        : gaveUp(request, startedAt, answer, undefined)
+        ? wait(request, restore, startedAt, reply, messagesSeen)
+        : gaveUp(request, startedAt, reply, undefined)
     },
     onFailure: (cause) => {
       const failure = waitMillis > 0 ? transientFailure(cause) : undefined
@@ -67,15 +196,16 @@ export const acquire = <A extends object>(
   })
 }
 
-const wait = <A extends object>(
-  request: PermitRequest<A>,
+const wait = (
+  request: PermitRequest,
   restore: Restore,
   startedAt: number,
   /** The reply to the request before the wait, or its failure, if there was one. */
-  answer: PermitReply<A> | LockStoreError | undefined,
+  answer: PermitsReply | LockStoreError | undefined,
   messagesSeen: number | undefined
-): Effect.Effect<A, LockTimeout | LockStoreError> => {
-  const { client, key, kind, permits, waitMillis } = request
+): Effect.Effect<PermitHold, LockTimeout | LockStoreError> => {
+  const { client, keys, kind, permits, waitMillis } = request
+  const key = keys.lock
   const wanted = { kind: kind.name, permits, waitsUntil: startedAt + waitMillis, hasAsked: answer !== undefined }
   const joined = Effect.flatMap(client.lines.join(key, "permit", wanted), ([line, waiter]) => {
     const waited = new PermitWait(request, restore, startedAt, line, waiter)
@@ -102,16 +232,16 @@ const wait = <A extends object>(
 const placesIn = ({ store }: LockClient): Mode | undefined => (store.handsOver ? "permit" : undefined)
 
 /** One fiber that waits for permits. */
-class PermitWait<A extends object> implements Wait<A, LockTimeout | LockStoreError> {
+class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
   readonly restore: Restore
-  readonly #request: PermitRequest<A>
+  readonly #request: PermitRequest
   readonly #startedAt: number
   readonly #line: Line
   readonly #waiter: Waiter
   /** The last reply. */
-  #last: PermitReply<A> | undefined = undefined
+  #last: PermitsReply | undefined = undefined
 
-  constructor(request: PermitRequest<A>, restore: Restore, startedAt: number, line: Line, waiter: Waiter) {
+  constructor(request: PermitRequest, restore: Restore, startedAt: number, line: Line, waiter: Waiter) {
     this.#request = request
     this.restore = restore
     this.#startedAt = startedAt
@@ -123,7 +253,7 @@ class PermitWait<A extends object> implements Wait<A, LockTimeout | LockStoreErr
     return this.#line.sleep(this.#waiter)
   }
 
-  attempt(): Effect.Effect<A | undefined, LockStoreError> {
+  attempt(): Effect.Effect<PermitHold | undefined, LockStoreError> {
     return this.#waiter.hasTurn && this.#line.isDue && !this.#waiter.isLate ? this.#ask() : Effect.undefined
   }
 
@@ -135,34 +265,34 @@ class PermitWait<A extends object> implements Wait<A, LockTimeout | LockStoreErr
     return gaveUp(this.#request, this.#startedAt, this.#last, this.#line.outage.failure)
   }
 
-  #ask(): Effect.Effect<A | undefined, LockStoreError> {
+  #ask(): Effect.Effect<PermitHold | undefined, LockStoreError> {
     const line = this.#line
     const waiter = this.#waiter
-    const { client, key } = this.#request
-    const channel = semaphoreChannel(key)
+    const { client, keys } = this.#request
+    const channel = semaphoreChannel(keys.lock)
     const takesPlaces = client.store.handsOver
     line.asked(waiter)
     const messagesSeen = client.subscriptions.messagesSeen(channel, takesPlaces)
     const sentAt = client.now()
     const asking = askingOf(line, waiter)
     line.mayHavePlace = true
-    return Effect.map(catchTransient(this.#request.ask(this.restore, this.#startedAt, asking)), (answer) => {
+    return Effect.map(catchTransient(ask(this.#request, this.restore, this.#startedAt, asking)), (answer) => {
       if (!(answer instanceof LockStoreError) && answer.granted !== undefined) {
         line.mayHavePlace = asking.ifGranted.permits > 0
         line.granted(true, false)
-        line.served(waiter, answer.available)
+        line.served(waiter, answer.reply.available)
         // fibers that have joined meanwhile: the place does not tell of them
         if (takesPlaces && line.wantWithout(undefined).permits !== asking.ifGranted.permits) line.changed()
         return answer.granted
       }
-      this.answered(answer, sentAt, true)
+      this.answered(answer instanceof LockStoreError ? answer : answer.reply, sentAt, true)
       if (!line.isListening) line.listen(channel, messagesSeen, placesIn(client))
       return undefined
     })
   }
 
   /** Takes note of a request that was denied or has failed; the turn goes to the first waiter for which the free permits are enough. */
-  answered(answer: PermitReply<A> | LockStoreError, sentAt: number, isAskers: boolean): void {
+  answered(answer: PermitsReply | LockStoreError, sentAt: number, isAskers: boolean): void {
     const line = this.#line
     if (answer instanceof LockStoreError) {
       line.failed(answer, sentAt, isAskers)
@@ -170,7 +300,7 @@ class PermitWait<A extends object> implements Wait<A, LockTimeout | LockStoreErr
       return
     }
     this.#last = answer
-    if (answer.supply !== undefined) line.supply = answer.supply
+    line.supply = supplyOf(answer, this.#request.kind.initial)
     line.answered(answer.remaining, isAskers)
     if (isAskers) line.pass(answer.available)
   }
@@ -185,9 +315,9 @@ const askingOf = (line: Line, waiter: Waiter): Asking => ({
 
 /** Ends the wait: with the store's own `failure` if the last request failed. */
 const gaveUp = (
-  { client, kind, name, permits }: PermitRequest<unknown>,
+  { client, kind, name, permits }: PermitRequest,
   startedAt: number,
-  last: PermitReply<unknown> | undefined,
+  last: PermitsReply | undefined,
   failure: LockStoreError | undefined
 ): Effect.Effect<never, LockTimeout | LockStoreError> =>
   Effect.suspend((): Effect.Effect<never, LockTimeout | LockStoreError> => {

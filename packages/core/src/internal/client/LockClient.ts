@@ -12,7 +12,6 @@ import * as Predicate from "effect/Predicate"
 import * as Scope from "effect/Scope"
 import { InvalidLockOptions } from "../../LockError.ts"
 import type { LockStore } from "../../LockStore.ts"
-import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
 import { HeldLeases } from "../hold/HeldLeases.ts"
 import type { Lease, LeaseEntry } from "../hold/Lease.ts"
 import { releaseMillis } from "../hold/release.ts"
@@ -30,7 +29,7 @@ import { runStream } from "../store/startable.ts"
 import { AlarmClock, monotonicMillis } from "../time/clock.ts"
 import { Lines } from "../wait/Lines.ts"
 import { Subscriptions } from "../wait/Subscriptions.ts"
-import { giveBackAll, type Returnable } from "./closing.ts"
+import { giveBackAll } from "./closing.ts"
 import { Presence } from "./Presence.ts"
 import { RecentReleases } from "./RecentReleases.ts"
 import { OpaqueClient, RedisLock, type Service, TypeId } from "./RedisLock.ts"
@@ -72,10 +71,8 @@ export class LockClient extends OpaqueClient implements Service {
   overdueRollbacks = 0
   /** When a release last gave up waiting, on the monotonic clock. A client and its RedLocks share it. */
   gaveUp = { at: Number.NEGATIVE_INFINITY }
-  /** Anonymous permits that a section or a scope will give back. */
-  readonly anonymousPermits = new Set<AnonymousPermits>()
   /** Everything that a closing client still has to release. */
-  readonly toGiveBack = new Set<Returnable>()
+  readonly toGiveBack = new Set<Lease>()
   /** The highest token granted to this client, for any name: tokens are times. */
   #highestToken = 0
   /** After a reconnect, the lower bound for new tokens: another server, whose clock is behind, may answer now. */
@@ -138,12 +135,12 @@ export class LockClient extends OpaqueClient implements Service {
 
   /** Marks every holding as lost, and for release. */
   loseAll(): void {
-    for (const held of [...this.leases.all, ...this.anonymousPermits]) this.#loseAtEnd(held)
+    for (const lease of this.leases.all) this.#loseAtEnd(lease)
   }
 
-  #loseAtEnd(held: Returnable): void {
-    this.toGiveBack.add(held)
-    held.lose("ClientClosed", this.now())
+  #loseAtEnd(lease: Lease): void {
+    this.toGiveBack.add(lease)
+    lease.lose("ClientClosed", this.now())
   }
 
   /** Refuses acquisitions from now on: each waiter sends one more request, and fails. */
@@ -183,7 +180,7 @@ export class LockClient extends OpaqueClient implements Service {
 
   /** Whether it holds anything, or waits. */
   get isInUse(): boolean {
-    return !this.leases.isEmpty || this.anonymousPermits.size + this.lines.size > 0
+    return !this.leases.isEmpty || this.lines.size > 0
   }
 
   remember(lease: Lease, outermost: LeaseEntry): void {
@@ -218,12 +215,6 @@ export class LockClient extends OpaqueClient implements Service {
   bounded<A>(command: StoreCommand<A>): StoreCommand<A> {
     const least = this.#leastToken
     return least === undefined ? command : withTokenAtLeast(command, least)
-  }
-
-  rememberPermits(grant: AnonymousPermits): void {
-    this.presence.begin()
-    this.anonymousPermits.add(grant)
-    if (this.isClosing) this.#loseAtEnd(grant)
   }
 
   forget(lease: Lease): void {

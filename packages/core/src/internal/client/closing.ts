@@ -3,16 +3,9 @@
  * and makes its waiters fail.
  */
 import * as Effect from "effect/Effect"
-import type { AnonymousPermits } from "../hold/AnonymousPermits.ts"
-import { Lease } from "../hold/Lease.ts"
+import type { Lease } from "../hold/Lease.ts"
 import { releaseOf, releaseUntilConfirmed } from "../hold/release.ts"
 import type { LockClient } from "./LockClient.ts"
-
-/** A holding that the client itself can release. */
-export type Returnable = Lease | AnonymousPermits
-
-const giveBack = (held: Returnable): Effect.Effect<unknown> =>
-  held instanceof Lease ? releaseUntilConfirmed(releaseOf(held, held.overAt)) : held.returnUntilConfirmed
 
 /** The interval between checks whether everything has ended; real time, since an ending process has no other. */
 const tickMillis = 2
@@ -30,7 +23,7 @@ const longestList = 20
 export const giveBackAll = (client: LockClient, until: number): Effect.Effect<void> =>
   Effect.gen(function* () {
     const left = client.toGiveBack
-    const begun = new Set<Returnable>()
+    const begun = new Set<Lease>()
     // twice in a row: an acquisition that was just answered may be about to be rolled back
     for (let idle = 0; idle < 2 && performance.now() < until;) {
       client.sendHome()
@@ -40,7 +33,7 @@ export const giveBackAll = (client: LockClient, until: number): Effect.Effect<vo
         begun.add(held)
         client.background(
           Effect.andThen(
-            giveBack(held),
+            releaseUntilConfirmed(releaseOf(held, held.overAt)),
             Effect.sync(() => left.delete(held))
           )
         )

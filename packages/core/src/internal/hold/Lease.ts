@@ -42,7 +42,7 @@ interface OwnLease {
 }
 
 /** What Redis has granted. */
-interface GrantReply {
+export interface GrantReply {
   readonly owner: string
   readonly token: number
   /** When the lease was requested, on the monotonic clock. */

@@ -47,6 +47,7 @@ export class Watchdog implements Alarm {
 
   /** Begins to watch, or takes note of a changed deadline or of holds that came or went. */
   watch(lease: Lease): void {
+    if (!lease.kind.isLeased) return
     this.#client.tracking.wrote(lease)
     if (lease.unconfirmed === undefined) this.#schedule(lease)
   }
@@ -70,6 +71,7 @@ export class Watchdog implements Alarm {
   }
 
   unwatch(lease: Lease): void {
+    if (!lease.kind.isLeased) return
     this.#client.tracking.wrote(lease)
     // The alarm stays: it finds nothing due, and is rarely worth moving.
     this.#queue.remove(lease)

@@ -173,7 +173,9 @@ class PendingRelease {
     const lease = this.#lease
     const { client } = lease
     const until = Math.min(lease.deadline, this.#sentAt + client.options.releaseTimeoutMillis)
-    const outlook = "the work is done; the lock frees itself when its lease ends"
+    const outlook = lease.kind.isLeased
+      ? "the work is done; the lock frees itself when its lease ends"
+      : "the work is done; the permits are given back as soon as Redis answers this process"
     const confirmed = Effect.flatMap(
       repeatRelease(releaseOf(lease, lease.overAt), failure, until, lease.name, outlook),
       ({ mayHaveRunBefore, reply }) => {
@@ -247,17 +249,26 @@ export const sendRelease = (
 export const releasing = (ref: OwnerRef, publish?: string): Effect.Effect<number, LockStoreError> =>
   Effect.suspend(() => sendRelease(ref, publish))
 
-/** The release of an owner whose lease is over at `leaseEnd` anyway. */
+/** The release of an owner whose lease is over at `leaseEnd` anyway; or whose anonymous permits can be given back until then. */
 export const releaseOf = (ref: OwnerRef, leaseEnd: number, publish?: string): RepeatedRelease => ({
   client: ref.client,
   send: releasing(ref, publish),
   over: leaseEnd,
   warn: (failure) =>
-    Effect.annotateLogs(
-      Effect.logWarning("Could not release in time; the lock frees itself when its lease ends.", failure),
-      { lock: ref.name, owner: ownerText(ref.owner) }
-    )
+    ref.kind.isLeased
+      ? Effect.annotateLogs(
+          Effect.logWarning("Could not release in time; the lock frees itself when its lease ends.", failure),
+          { lock: ref.name, owner: ownerText(ref.owner) }
+        )
+      : warnOfPermits(ref, "Could not give permits back; the semaphore has that many fewer from now on.", failure)
 })
+
+/** Warns that anonymous permits are not given back, which no lease frees. */
+export const warnOfPermits = (
+  { name, permits }: OwnerRef,
+  message: string,
+  failure: LockStoreError | Cause.Cause<LockStoreError>
+): Effect.Effect<void> => Effect.annotateLogs(Effect.logWarning(message, failure), { semaphore: name, permits })
 
 /**
  * A release that does nothing the second time. While Redis has not confirmed it, it is sent again: within the release timeout while its

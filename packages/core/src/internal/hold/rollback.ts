@@ -91,6 +91,8 @@ interface RollbackTerms {
   readonly isForbidden?: boolean
   /** Whether the caller asks again by itself. */
   readonly asksAgain?: boolean
+  /** Reports the reply, each time that there is one. */
+  readonly onReply?: ((reply: number) => Effect.Effect<void>) | undefined
 }
 
 /**
@@ -100,24 +102,20 @@ interface RollbackTerms {
 export const rollbackUnknown = (
   ownerRef: OwnerRef,
   leaseMillis: number,
-  { asksAgain = false, isForbidden = false }: RollbackTerms = {}
+  { asksAgain = false, isForbidden = false, onReply = () => Effect.void }: RollbackTerms = {}
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { client } = ownerRef
     const leaseEnd = client.now() + client.store.commandLifeMillis + leaseMillis
     const publish = asksAgain && client.isQuorum ? "" : undefined
     const released = releaseUntilConfirmed(releaseOf(ownerRef, leaseEnd, publish), isForbidden)
-    return rollbackUntilSettled(
-      client,
-      takesPlaces(ownerRef)
-        ? Effect.tap(released, (reply) =>
-            Effect.sync(() => {
-              if (reply === undefined && !isForbidden) repeatLeaving(client, releasing(ownerRef))
-            })
-          )
-        : released,
-      takesPlaces(ownerRef)
-    )
+    const hasPlace = takesPlaces(ownerRef)
+    const noted = Effect.tap(released, (reply) => {
+      if (reply !== undefined) return onReply(reply)
+      if (hasPlace && !isForbidden) repeatLeaving(client, releasing(ownerRef))
+      return Effect.void
+    })
+    return rollbackUntilSettled(client, noted, hasPlace)
   })
 
 /**

@@ -8,9 +8,10 @@ import { type LockKeys, semaphoreChannel } from "../store/keys.ts"
 import * as fairLock from "../store/operations/fairLock.ts"
 import * as lock from "../store/operations/lock.ts"
 import type { HandOverTerms, TakesPlace } from "../store/operations/lock.ts"
-import type { Supply } from "../store/operations/permitPlaces.ts"
+import type { Asking, PermitsReply } from "../store/operations/permitPlaces.ts"
 import * as permitSemaphore from "../store/operations/permitSemaphore.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
+import * as semaphore from "../store/operations/semaphore.ts"
 import type { AcquireReply, StoreCommand } from "../store/operations/StoreOperation.ts"
 
 /** One lock of one client. */
@@ -26,6 +27,10 @@ export interface OwnerRef extends LockRef {
   readonly owner: string
   /** Until when the lock stays taken even if it is released before, on the monotonic clock; absent or 0 if it does not. */
   readonly keptUntil?: number
+  /** How many permits it has, if they are anonymous. */
+  readonly permits?: number
+  /** How long Redis is to remember their return, milliseconds; 0 or absent for the return of a grant that Redis still remembers. */
+  readonly trustedMillis?: number
 }
 
 export const ownerRefOf = ({ client, keys, kind, name }: LockRef, owner: string): OwnerRef => ({
@@ -68,6 +73,8 @@ export interface LockProtocol {
   readonly mode: Mode
   /** Whether an owner may acquire its lock again. */
   readonly reentrant: boolean
+  /** Whether it frees itself when its lease is over. */
+  readonly isLeased: boolean
   /**
    * Whether each waiter has a place in a queue in Redis, so it retries with the same owner id. Not for quorums: their
    * members' queues may differ, so that nobody's turn would come.
@@ -165,6 +172,7 @@ export const reentrant: LockProtocol = {
   title: "Lock",
   mode: "exclusive",
   reentrant: true,
+  isLeased: true,
   queued: false,
   handsOver: true,
   hasTokens: true,
@@ -276,6 +284,7 @@ export const nonReentrantFair: LockProtocol = {
 const side = {
   title: "ReadWriteLock",
   reentrant: true,
+  isLeased: true,
   queued: false,
   handsOver: true,
   hasTokens: true,
@@ -345,28 +354,27 @@ export const write: LockProtocol = {
   forceRelease: readWriteLock.forceReleaseWrite
 }
 
-/** The name of a semaphore of permits with ids in messages. */
-export const permitSemaphoreTitle = "PermitSemaphore"
-
-/** The ids of which its owner consists. */
+/** The ids of which the owner of permits consists. */
 export const idsOf = (owner: string): ReadonlyArray<string> => owner.split(",")
 
+/** How permits are asked for. */
 export interface PermitProtocol extends LockProtocol {
   /** The permits with which a missing semaphore is created; undefined not to create it. */
   readonly initial: number | undefined
+  /** The owner of so many permits. */
+  readonly newOwner: (client: LockClient, permits: number) => string
+  readonly ask: (
+    ownerRef: OwnerRef & { readonly permits: number },
+    leaseMillis: number,
+    asking: Asking
+  ) => StoreCommand<PermitsReply>
 }
 
 const never = (): never => {
   throw new Error("permits are neither acquired like locks, nor re-entered, nor force-released")
 }
 
-/**
- * Redisson's permit-expirable semaphore: its holds are permits with ids. The owner is the ids, joined by commas.
- */
-export const permit = (initial: number | undefined): PermitProtocol => ({
-  initial,
-  name: "permit_semaphore",
-  title: permitSemaphoreTitle,
+const permitsOf = {
   mode: "permit",
   reentrant: false,
   queued: false,
@@ -375,32 +383,52 @@ export const permit = (initial: number | undefined): PermitProtocol => ({
   countsTokens: false,
   together: false,
   backoff: undefined,
-  channel: (keys) => semaphoreChannel(keys.lock),
-  // never acquired like a lock: permits have a reply of their own
+  channel: (keys: LockKeys) => semaphoreChannel(keys.lock),
   acquire: never,
   addHold: never,
   removeHold: never,
+  forceRelease: never
+} as const
+
+/**
+ * Redisson's permit-expirable semaphore: its holds are permits with ids. The owner is the ids, joined by commas: 32 hexadecimal digits each.
+ */
+export const permit = (initial: number | undefined): PermitProtocol => ({
+  ...permitsOf,
+  initial,
+  name: "permit_semaphore",
+  title: "PermitSemaphore",
+  isLeased: true,
+  newOwner: (_client, permits) =>
+    Array.from({ length: permits }, () => crypto.randomUUID().replaceAll("-", "")).join(","),
+  ask: ({ client, keys, owner }, leaseMillis, asking) =>
+    permitSemaphore.acquire(keys.lock, initial, { ids: idsOf(owner), leaseMillis }, asking, client.store),
   release: ({ client, keys, owner }) => permitSemaphore.release(keys.lock, idsOf(owner), client.store),
   renew: (ownerRefs, leaseMillis) =>
     permitSemaphore.renew(
       ownerRefs.map(({ keys }) => keys.lock),
       ownerRefs.map(({ owner }) => owner),
       leaseMillis
-    ),
-  forceRelease: never
+    )
 })
 
 /**
- * The reply of a semaphore: the grant, if any; how many permits are free now; in how many milliseconds a lease ends
- * (unknown if below zero); whether the semaphore exists; and, if it was denied, how many permits there are.
+ * Redisson's semaphore: a counter, which does not know whose permits are. The owner is the id of the marker that each grant leaves beside
+ * it, with which the grant is given back exactly once, no matter how often that is requested. The marker lives as long as a lease.
  */
-export interface PermitReply<A> {
-  readonly granted: A | undefined
-  readonly available: number
-  readonly remaining: number
-  readonly exists: boolean
-  readonly supply: Supply | undefined
-}
+export const anonymousPermit = (initial: number | undefined): PermitProtocol => ({
+  ...permitsOf,
+  initial,
+  name: "semaphore",
+  title: "Semaphore",
+  isLeased: false,
+  newOwner: (client) => client.nextOwner(),
+  ask: ({ client, keys, owner, permits }, markerMillis, asking) =>
+    semaphore.acquire(keys.lock, initial, { id: owner, markerMillis, permits }, asking, client.store),
+  release: ({ client, keys, owner, permits = 0, trustedMillis = 0 }) =>
+    semaphore.giveBack(keys.lock, { id: owner, permits }, trustedMillis, client.store),
+  renew: never
+})
 
 /** The name of a latch in messages. */
 export const latchTitle = "CountDownLatch"

@@ -1,12 +1,14 @@
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as Pipeable from "effect/Pipeable"
-import { type InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
+import { type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
 import { boundClient, checkService, clientIn, type LockClient } from "../client/LockClient.ts"
 import type { Service } from "../client/RedisLock.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import { printsAs, shown } from "../report/shown.ts"
+import { runOrDescribe } from "../store/failures.ts"
 import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
+import type { StoreCommand } from "../store/operations/StoreOperation.ts"
 
 /**
  * A semaphore or a latch as a value: checked when made, reported when used.
@@ -37,6 +39,13 @@ export abstract class Synchronizer extends Pipeable.Class {
     return client.isQuorum
       ? new InvalidLockOptions({ option: this.title, problem: "a quorum of servers cannot keep it; use one server" })
       : client
+  }
+
+  /** Runs a command; if its name holds something else, the error says what. */
+  run<A>(
+    command: (key: string, store: LockClient["store"]) => StoreCommand<A>
+  ): Effect.Effect<A, LockStoreError | Invalid> {
+    return use(this, (client, key) => runOrDescribe(client, this.title, command(key, client.store)))
   }
 }
 

@@ -7,6 +7,19 @@ import { permitPlaces, semaphoreChannel } from "../keys.ts"
 /** What a store needs to tell others that permits are free. */
 export type TellingStore = Pick<Store, "publish" | "handsOver">
 
+/** The reply to a request for permits, with ids or without. */
+export interface PermitsReply {
+  readonly isGranted: boolean
+  /** How many are free now, and not kept for others if they were denied. */
+  readonly available: number
+  /** Whether there is such a semaphore. */
+  readonly exists: boolean
+  /** Milliseconds until the next lease ends, or until it may ask again; negative: not known. */
+  readonly remaining: number
+  /** How many are held or kept for others, if permits with ids were denied. */
+  readonly held: number | undefined
+}
+
 /** What a denied request learns of a semaphore. */
 export interface Supply {
   /** How many permits there are, held ones included; infinite if that is not known. */
@@ -15,10 +28,12 @@ export interface Supply {
   readonly longestKept: number
 }
 
-/** Redis counts permits with ids, held ones as well: others wait only until those have come back. */
-export const counted = (total: number): Supply => ({ total, longestKept: 1_000_000 })
-
+/** Of permits without ids, Redis does not know how many are held. */
 export const uncounted = (total = Number.POSITIVE_INFINITY): Supply => ({ total, longestKept: 16 })
+
+/** Redis counts permits with ids, held ones as well: others wait only until those have come back. */
+export const supplyOf = ({ available, held }: PermitsReply, initial: number | undefined): Supply =>
+  held === undefined ? uncounted(initial) : { total: available + held, longestKept: 1_000_000 }
 
 /**
  * Whether free permits are kept for the waiter that has waited longest. For several they are kept in turns, as others stand still meanwhile:

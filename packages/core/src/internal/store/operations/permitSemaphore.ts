@@ -4,16 +4,7 @@
  */
 import { permitIds } from "../keys.ts"
 import { command, doneReply, numberReply, numbersReply, operation, type StoreCommand } from "./StoreOperation.ts"
-import { type Asking, askingArgs, tellingKeys, type TellingStore } from "./permitPlaces.ts"
-
-export interface PermitsReply {
-  readonly isGranted: boolean
-  readonly available: number
-  /** Milliseconds until the next lease ends, or until it may ask again; negative: not known. */
-  readonly remaining: number
-  /** How many are held or kept for others, if permits were denied; -1 without a semaphore. */
-  readonly held: number | undefined
-}
+import { type Asking, askingArgs, type PermitsReply, tellingKeys, type TellingStore } from "./permitPlaces.ts"
 
 export interface PermitCounts {
   /** Undefined if there is no semaphore. */
@@ -25,7 +16,7 @@ export const operations = {
   acquire: operation("permit_semaphore/acquire", {
     reply: (raw): PermitsReply => {
       const [granted, available, remaining, held] = raw as readonly [number, number, number, number?]
-      return { isGranted: granted === 1, available, remaining, held }
+      return { isGranted: granted === 1, available, exists: held !== -1, remaining, held }
     },
     // one script acquired them all
     grants: ({ args, keys }, { isGranted }) =>

@@ -4,21 +4,13 @@
  */
 import { grantMarker, permitIds } from "../keys.ts"
 import { command, doneReply, majorityDone, numberReply, operation, type StoreCommand } from "./StoreOperation.ts"
-import { type Asking, askingArgs, tellingKeys, type TellingStore } from "./permitPlaces.ts"
-
-export interface SemaphoreReply {
-  readonly isGranted: boolean
-  readonly available: number
-  readonly exists: boolean
-  /** Milliseconds after which to ask again; negative: not known. */
-  readonly remaining: number
-}
+import { type Asking, askingArgs, type PermitsReply, tellingKeys, type TellingStore } from "./permitPlaces.ts"
 
 export const operations = {
   acquire: operation("semaphore/acquire", {
-    reply: (raw): SemaphoreReply => {
+    reply: (raw): PermitsReply => {
       const [granted, available, exists, remaining] = raw as readonly [number, number, number, number]
-      return { isGranted: granted === 1, available, exists: exists === 1, remaining }
+      return { isGranted: granted === 1, available, exists: exists === 1, remaining, held: undefined }
     },
     grants: ({ keys }, { isGranted }) => (isGranted ? { key: keys[2]!, mark: "s" } : undefined)
   }),
@@ -44,7 +36,7 @@ export const acquire = (
   { id, markerMillis, permits }: Grant,
   asking: Asking,
   store: TellingStore
-): StoreCommand<SemaphoreReply> =>
+): StoreCommand<PermitsReply> =>
   command(
     operations.acquire,
     [key, permitIds(key), grantMarker(key, id), ...tellingKeys(key, store)],
