@@ -4,7 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { Lease } from "../hold/Lease.ts"
-import { releaseOf, releaseUntilConfirmed } from "../hold/release.ts"
+import { releaseUntilConfirmed } from "../hold/release.ts"
 import type { LockClient } from "./LockClient.ts"
 
 /** The interval between checks whether everything has ended; real time, since an ending process has no other. */
@@ -33,7 +33,7 @@ export const giveBackAll = (client: LockClient, until: number): Effect.Effect<vo
         begun.add(held)
         client.background(
           Effect.andThen(
-            releaseUntilConfirmed(releaseOf(held, held.overAt)),
+            releaseUntilConfirmed(held, held.overAt),
             Effect.sync(() => left.delete(held))
           )
         )

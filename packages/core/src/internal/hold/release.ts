@@ -173,19 +173,30 @@ class PendingRelease {
     const lease = this.#lease
     const { client } = lease
     const until = Math.min(lease.deadline, this.#sentAt + client.options.releaseTimeoutMillis)
-    const outlook = lease.kind.isLeased
-      ? "the work is done; the lock frees itself when its lease ends"
-      : "the work is done; the permits are given back as soon as Redis answers this process"
-    const confirmed = Effect.flatMap(
-      repeatRelease(releaseOf(lease, lease.overAt), failure, until, lease.name, outlook),
-      ({ mayHaveRunBefore, reply }) => {
-        // by the clock the lock was ours until the first attempt, so that attempt released it
-        const lost = this.#confirm(mayHaveRunBefore ? 1 : reply)
-        return lost === undefined ? Effect.void : Effect.fail(lost)
+    let mayHaveRun = mayHaveReleased(failure)
+    const send = Effect.tapError(
+      Effect.suspend(() => sendWithin(client, sendRelease(lease), until - client.now(), lease.name)),
+      (failure) => Effect.sync(() => void (mayHaveRun ||= mayHaveReleased(failure)))
+    )
+    const repeated = Effect.matchEffect(
+      retryAfter(failure, send, (pause) => client.now() + pause < until),
+      {
+        onSuccess: (reply): Effect.Effect<void, LockLost> => {
+          // by the clock the lock was ours until the first attempt, so that attempt released it
+          const lost = this.#confirm(mayHaveRun ? 1 : reply)
+          return lost === undefined ? Effect.void : Effect.fail(lost)
+        },
+        onFailure: (failure) => {
+          const { cause, reason } = failure
+          if (!isFinal(failure)) client.gaveUp.at = client.now()
+          client.background(releaseUntilConfirmed(lease, lease.overAt))
+          const operation = `release (the work is done; ${outlook(lease)})`
+          return Effect.fail(new LockStoreError({ operation, lock: lease.name, reason, cause }))
+        }
       }
     )
     return Effect.ensuring(
-      confirmed,
+      repeated,
       Effect.sync(() => void client.underWay--)
     )
   }
@@ -249,48 +260,6 @@ export const sendRelease = (
 export const releasing = (ref: OwnerRef, publish?: string): Effect.Effect<number, LockStoreError> =>
   Effect.suspend(() => sendRelease(ref, publish))
 
-/** The release of an owner whose lease is over at `leaseEnd` anyway; or whose anonymous permits can be given back until then. */
-export const releaseOf = (ref: OwnerRef, leaseEnd: number, publish?: string): RepeatedRelease => ({
-  client: ref.client,
-  send: releasing(ref, publish),
-  over: leaseEnd,
-  warn: (failure) =>
-    ref.kind.isLeased
-      ? Effect.annotateLogs(
-          Effect.logWarning("Could not release in time; the lock frees itself when its lease ends.", failure),
-          { lock: ref.name, owner: ownerText(ref.owner) }
-        )
-      : warnOfPermits(ref, "Could not give permits back; the semaphore has that many fewer from now on.", failure)
-})
-
-/** Warns that anonymous permits are not given back, which no lease frees. */
-export const warnOfPermits = (
-  { name, permits }: OwnerRef,
-  message: string,
-  failure: LockStoreError | Cause.Cause<LockStoreError>
-): Effect.Effect<void> => Effect.annotateLogs(Effect.logWarning(message, failure), { semaphore: name, permits })
-
-/**
- * A release that does nothing the second time. While Redis has not confirmed it, it is sent again: within the release timeout while its
- * caller waits, then in the background until it is confirmed, or until there is nothing left to release.
- */
-export interface RepeatedRelease {
-  readonly client: LockClient
-  readonly send: Effect.Effect<number, LockStoreError>
-  /** When there is nothing left to release, on the monotonic clock. */
-  readonly over: number
-  /** Reports that it was not confirmed by then. */
-  readonly warn: (failure: LockStoreError) => Effect.Effect<void>
-}
-
-/**
- * The reply to a repeated release. If an earlier attempt may have run, the reply "not yours" does not mean that the lock was lost.
- */
-export interface ReleaseReply {
-  readonly reply: number
-  readonly mayHaveRunBefore: boolean
-}
-
 /** How long a release may take that others may follow: after one that has given up, no longer than has passed since. */
 export const releaseMillis = ({ gaveUp, now, options }: LockClient): number =>
   Math.min(options.releaseTimeoutMillis, now() - gaveUp.at)
@@ -313,51 +282,50 @@ export const sendWithin = <A>(
         }
       })
 
-/**
- * Repeats a release that has failed until the time `until`. Then it continues in the background, and the result is the last
- * failure; `outlook` tells the user what to expect.
- */
-export const repeatRelease = (
-  release: RepeatedRelease,
-  failure: LockStoreError,
-  until: number,
-  lock: string,
-  outlook: string
-): Effect.Effect<ReleaseReply, LockStoreError> => {
-  const { client } = release
-  let mayHaveRunBefore = mayHaveReleased(failure)
-  const send = Effect.tapError(
-    Effect.suspend(() => sendWithin(client, release.send, until - client.now(), lock)),
-    (failure) => Effect.sync(() => void (mayHaveRunBefore ||= mayHaveReleased(failure)))
-  )
-  return Effect.matchEffect(
-    retryAfter(failure, send, (pause) => client.now() + pause < until),
-    {
-      onSuccess: (reply) => Effect.succeed({ reply, mayHaveRunBefore }),
-      onFailure: (failure) => {
-        const { cause, reason } = failure
-        if (!isFinal(failure)) client.gaveUp.at = client.now()
-        client.background(releaseUntilConfirmed(release))
-        return Effect.fail(new LockStoreError({ operation: `release (${outlook})`, lock, reason, cause }))
-      }
-    }
-  )
-}
-
 /** Some members of a quorum may have run it even if too few have answered. */
 const mayHaveReleased = ({ cause, isOutcomeUnknown }: LockStoreError): boolean =>
   isOutcomeUnknown || cause instanceof QuorumNotReached
 
+/** How a release goes about that is repeated until it is confirmed. */
+interface RepeatedTerms {
+  /** Empty to notify nobody. */
+  readonly publish?: "" | undefined
+  /** Whether the missing permission has been reported already, and is not to be reported again. */
+  readonly isForbidden?: boolean
+}
+
 /**
- * Sends a release until Redis confirms it, or there is nothing left to release. The result is the reply, if there was one. With
- * `isForbidden`, the missing permission has been reported already, and is not reported again.
+ * Sends the release of an owner, which does nothing the second time, until Redis confirms it, or until there is nothing left to release:
+ * from `over` on, by the monotonic clock. The result is the reply, if there was one.
  */
 export const releaseUntilConfirmed = (
-  { client, over, send, warn }: RepeatedRelease,
-  isForbidden = false
+  ref: OwnerRef,
+  over: number,
+  { isForbidden = false, publish }: RepeatedTerms = {}
 ): Effect.Effect<number | undefined> =>
   Effect.catch(
-    retryRelease(send, (pause) => client.now() + pause < over),
-    (failure) =>
-      isForbidden && failure.reason === "NoPermission" ? Effect.undefined : Effect.as(warn(failure), undefined)
+    retryRelease(releasing(ref, publish), (pause) => ref.client.now() + pause < over),
+    (failure) => {
+      if (isForbidden && failure.reason === "NoPermission") return Effect.undefined
+      const warned = ref.kind.isLeased
+        ? Effect.annotateLogs(
+            Effect.logWarning("Could not release in time; the lock frees itself when its lease ends.", failure),
+            { lock: ref.name, owner: ownerText(ref.owner) }
+          )
+        : warnOfPermits(ref, "Could not give permits back; the semaphore has that many fewer from now on.", failure)
+      return Effect.as(warned, undefined)
+    }
   )
+
+/** What to expect of a release that is repeated in the background. */
+const outlook = ({ kind }: Lease): string =>
+  kind.isLeased
+    ? "the lock frees itself when its lease ends"
+    : "the permits are given back as soon as Redis answers this process"
+
+/** Warns that anonymous permits are not given back, which no lease frees. */
+export const warnOfPermits = (
+  { name, permits }: OwnerRef,
+  message: string,
+  failure: LockStoreError | Cause.Cause<LockStoreError>
+): Effect.Effect<void> => Effect.annotateLogs(Effect.logWarning(message, failure), { semaphore: name, permits })

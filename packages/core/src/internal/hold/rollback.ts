@@ -11,7 +11,7 @@ import { type OwnerRef, ownerRefOf, takesPlaces } from "../kinds/kinds.ts"
 import { retryRelease } from "../store/failures.ts"
 import * as semaphore from "../store/operations/semaphore.ts"
 import type { LeaseEntry } from "./Lease.ts"
-import { releaseNow, releaseOf, releaseUntilConfirmed, releasing, sendRelease } from "./release.ts"
+import { releaseNow, releaseUntilConfirmed, releasing, sendRelease } from "./release.ts"
 
 /** How long a caller waits for its rollbacks, which continue in the background. What it ends with then need not be late for 200 ms. */
 const rollbackWaitMillis = 150
@@ -39,7 +39,7 @@ const awaitRollback = (client: LockClient, rolledBack: Effect.Effect<unknown>): 
 export const rollback = (ownerRef: OwnerRef, leaseMillis: number, publish?: ""): Effect.Effect<void> =>
   inBackground(
     ownerRef,
-    Effect.suspend(() => releaseUntilConfirmed(releaseOf(ownerRef, ownerRef.client.now() + leaseMillis, publish)))
+    Effect.suspend(() => releaseUntilConfirmed(ownerRef, ownerRef.client.now() + leaseMillis, { publish }))
   )
 
 /** Gives up a place in the queue of a fair lock, after `after`; calls `onFailure` if the store cannot be reached. */
@@ -108,7 +108,7 @@ export const rollbackUnknown = (
     const { client } = ownerRef
     const leaseEnd = client.now() + client.store.commandLifeMillis + leaseMillis
     const publish = asksAgain && client.isQuorum ? "" : undefined
-    const released = releaseUntilConfirmed(releaseOf(ownerRef, leaseEnd, publish), isForbidden)
+    const released = releaseUntilConfirmed(ownerRef, leaseEnd, { isForbidden, publish })
     const hasPlace = takesPlaces(ownerRef)
     const noted = Effect.tap(released, (reply) => {
       if (reply !== undefined) return onReply(reply)
@@ -160,7 +160,7 @@ export const releaseAgainAfter = ({ lease }: LeaseEntry, until: number, leaseMil
     Effect.andThen(
       Effect.sleep(left + 1),
       Effect.suspend(() =>
-        lease.isHeld(client.now()) ? Effect.void : releaseUntilConfirmed(releaseOf(ownerRef, until + leaseMillis))
+        lease.isHeld(client.now()) ? Effect.void : releaseUntilConfirmed(ownerRef, until + leaseMillis)
       )
     )
   )
