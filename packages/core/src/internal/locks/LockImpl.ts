@@ -110,6 +110,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   readonly options: AcquireOptions | undefined
   readonly client: LockClient | undefined
   readonly invalid: Invalid | null
+  at: Resolved | undefined = undefined
 
   constructor(
     name: string,
@@ -138,7 +139,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
 
   /** The client and the keys, or the problem with the name or the options. */
   resolve(fiber: Fiber<unknown, unknown>): Resolved | Invalid {
-    return this.invalid ?? resolveAt(this.client ?? clientIn(fiber.context), this.name)
+    return this.invalid ?? resolveAt(this, this.client ?? clientIn(fiber.context))
   }
 
   prepare(

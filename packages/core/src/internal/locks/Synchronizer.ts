@@ -19,6 +19,7 @@ export abstract class Synchronizer extends Pipeable.Class {
   readonly name: string
   readonly client: LockClient | undefined
   readonly invalid: Invalid | undefined
+  at: Resolved | undefined = undefined
   /** The problem that keeps its keys from sharing a slot. */
   readonly checkSlot: typeof checkSlot = checkSlot
 
@@ -52,7 +53,7 @@ export abstract class Synchronizer extends Pipeable.Class {
 /** The client and the keys of a synchronizer, or the problem with it. */
 export const resolve = (self: Synchronizer, fiber: Fiber<unknown, unknown>): Resolved | Invalid => {
   const client = self.clientOf(fiber)
-  return isInvalid(client) ? client : resolveAt(client, self.name, self.checkSlot)
+  return isInvalid(client) ? client : resolveAt(self, client, self.checkSlot)
 }
 
 /** Whether a value is a synchronizer of this kind made by this library; a name is not. */
@@ -77,8 +78,17 @@ export interface Resolved {
   readonly keys: LockKeys
 }
 
-/** The keys of a name at a client, or why it can have none there. */
-export const resolveAt = (client: LockClient, name: string, isTogether = checkSlot): Resolved | InvalidLockName => {
+/** A lock, semaphore or latch as a value. */
+interface Named {
+  readonly name: string
+  /** The client that last served it. */
+  at: Resolved | undefined
+}
+
+/** The keys of a value at a client, or why it can have none there. They are made once for as long as the client is the same. */
+export const resolveAt = (self: Named, client: LockClient, isTogether = checkSlot): Resolved | InvalidLockName => {
+  if (self.at?.client === client) return self.at
+  const { name } = self
   const keys = new LockKeys(client.options.keyPrefix + name)
-  return checkCollision(name, keys.lock) ?? isTogether(name, keys, client.store.slot) ?? { client, keys }
+  return checkCollision(name, keys.lock) ?? isTogether(name, keys, client.store.slot) ?? (self.at = { client, keys })
 }

@@ -9,8 +9,9 @@ import { shown } from "../report/shown.ts"
  * Redisson checks only whether the name contains an opening brace. If it does, the name is taken to carry its
  * hash tag; otherwise it becomes one, so that everything of a lock lives in one cluster slot.
  */
-const prefixed = (prefix: string, name: string): string =>
-  name.includes("{") ? `${prefix}:${name}` : `${prefix}:{${name}}`
+const tagged = (name: string): string => (name.includes("{") ? name : `{${name}}`)
+
+const prefixed = (prefix: string, name: string): string => `${prefix}:${tagged(name)}`
 
 /** The label of a client, by which others recognise its process, and the channel on which it hears from them; not Redisson's. */
 export const clientLabelKey = (keyPrefix: string, clientId: string): string =>
@@ -22,61 +23,54 @@ const clientLabel = "effect_redis_lock_client"
 export const prefixedLabelKey = (keyPrefix: string, key: string): string | undefined =>
   key.startsWith(`${clientLabel}:{`) ? clientLabelKey(keyPrefix, key.slice(`${clientLabel}:{`.length, -1)) : undefined
 
-/** Everything that a lock of a name has in Redis, composed on demand. */
+/** Everything that a lock of a name has in Redis: at once what nearly every lock needs, the rest on demand. */
 export class LockKeys {
   readonly lock: string
+  /** The prefix of the keys of a reader's holds. */
+  readonly holdsStem: string
+  /** The last fencing token. */
+  readonly token: string
+  readonly channel: string
+  /** The owners that a release hands the lock over to, oldest first; not Redisson's. */
+  readonly places: string
 
   constructor(name: string) {
+    const stem = tagged(name)
     this.lock = name
-  }
-
-  /** The last fencing token. */
-  get token(): string {
-    return prefixed("redisson_lock_token", this.lock)
-  }
-
-  get channel(): string {
-    return prefixed("redisson_lock__channel", this.lock)
+    this.holdsStem = stem
+    this.token = `redisson_lock_token:${stem}`
+    this.channel = `redisson_lock__channel:${stem}`
+    this.places = `effect_redis_lock_places:${stem}`
   }
 
   /** The waiters of a fair lock, in order. */
   get queue(): string {
-    return prefixed("redisson_lock_queue", this.lock)
+    return `redisson_lock_queue:${this.holdsStem}`
   }
 
   /** When each waiter of a fair lock counts as dead. */
   get timeouts(): string {
-    return prefixed("redisson_lock_timeout", this.lock)
+    return `redisson_lock_timeout:${this.holdsStem}`
   }
 
   /** Which clients with waiters of a fair lock are alive; not Redisson's. */
   get clients(): string {
-    return prefixed("effect_redis_lock_clients", this.lock)
-  }
-
-  /** The owners that a release hands the lock over to, oldest first; not Redisson's. */
-  get places(): string {
-    return prefixed("effect_redis_lock_places", this.lock)
+    return `effect_redis_lock_clients:${this.holdsStem}`
   }
 
   /** The channel of a read-write lock. */
   get readWriteChannel(): string {
-    return prefixed("redisson_rwlock", this.lock)
+    return `redisson_rwlock:${this.holdsStem}`
   }
 
   /** When the last hold of each reader of a read-write lock ends; not Redisson's. */
   get readers(): string {
-    return prefixed("effect_redis_lock_readers", this.lock)
+    return `effect_redis_lock_readers:${this.holdsStem}`
   }
 
   /** The holder's record, and its channel; not Redisson's. */
   record(use: string): string {
-    return `${prefixed("effect_redis_lock_record", this.lock)}:${use}`
-  }
-
-  /** The prefix of the keys of a reader's holds. */
-  get holdsStem(): string {
-    return this.lock.includes("{") ? this.lock : `{${this.lock}}`
+    return `effect_redis_lock_record:${this.holdsStem}:${use}`
   }
 
   /** One hold of a reader; the first is number 1. */
@@ -89,7 +83,7 @@ export class LockKeys {
 export const semaphoreChannel = (name: string): string => prefixed("redisson_sc", name)
 
 /** The permits of a semaphore that are held, by id. */
-export const permitIds = (name: string): string => (name.includes("{") ? `${name}:timeout` : `{${name}}:timeout`)
+export const permitIds = (name: string): string => `${tagged(name)}:timeout`
 
 /**
  * Glob patterns that the keys of {@link permitIds} match for names that match one, and the name in such a key: without a hash tag of its
