@@ -59,6 +59,7 @@ export class Server {
         operation: {
           name: "lock/acquire",
           boundAt: undefined,
+          writesShared: false,
           givesBack: undefined,
           quorum: undefined,
           script: { lua, name, sha1 },

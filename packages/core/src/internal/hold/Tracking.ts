@@ -27,9 +27,6 @@ const intervalMillis = 1000
 const pauseMillis = 50
 const pauseMillisEach = 0.25
 
-/** Commands that write keys under which there may be several leases; renewals are followed by a command that tracks again. */
-const writesShared = /^(?:read_lock|write_lock|permit_semaphore)\/(?!renew$)/
-
 /** Keys per command: it reads in two milliseconds what ten renewals have written. */
 const batchSize = 2000
 
@@ -60,7 +57,7 @@ export class Tracking implements Alarm {
   /** Whatever becomes of it, a command of ours that is sent now ends the tracking of the leases under its keys. */
   sends({ keys, operation }: StoreCommand<unknown>): void {
     // there is an alarm for as long as there are leases
-    if (this.#server !== "tells" || this.heapIndex === -1 || !writesShared.test(operation.name)) return
+    if (this.#server !== "tells" || this.heapIndex === -1 || !operation.writesShared) return
     for (const key of keys) this.#changed.add(key)
   }
 

@@ -25,6 +25,11 @@ export interface StoreOperation<A> {
    * given back again at any time; what is the client's may be in use again by then.
    */
   readonly givesBack: "owner" | "client" | undefined
+  /**
+   * Whether it writes keys under which a client may have several leases, of readers or of permits, and so ends their tracking. By default
+   * what is in their folders does; a renewal is followed by a command that tracks them again.
+   */
+  readonly writesShared: boolean
   /** Converts a script's reply. */
   reply(raw: Reply): A
   /** How a quorum decides its result; undefined if a quorum cannot run it. */
@@ -137,6 +142,7 @@ export const operation = <A>(
   tellsTime: false,
   boundAt: undefined,
   givesBack: undefined,
+  writesShared: /^(?:read_lock|write_lock|permit_semaphore)\//.test(name),
   quorum: undefined,
   ...row,
   name,

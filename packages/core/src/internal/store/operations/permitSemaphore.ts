@@ -24,7 +24,7 @@ export const operations = {
   }),
   release: operation("permit_semaphore/release", { givesBack: "owner", reply: numberReply }),
   tryRelease: operation("permit_semaphore/try_release", { givesBack: "owner", reply: numberReply }),
-  renew: operation("permit_semaphore/renew", { reply: numbersReply }),
+  renew: operation("permit_semaphore/renew", { writesShared: false, reply: numbersReply }),
   set: operation("permit_semaphore/set", { reply: doneReply }),
   add: operation("permit_semaphore/add", { reply: numberReply }),
   count: operation("permit_semaphore/count", {
@@ -33,7 +33,7 @@ export const operations = {
       return { available: available ?? undefined, held }
     }
   }),
-  lease: operation("permit_semaphore/lease", { reply: numberReply }),
+  lease: operation("permit_semaphore/lease", { writesShared: false, reply: numberReply }),
   updateLease: operation("permit_semaphore/update_lease", { reply: doneReply })
 }
 

@@ -49,7 +49,7 @@ export const operations = {
     reply: numberReply,
     quorum: { ...majority, releases: firstArgument }
   }),
-  renewRead: operation("read_lock/renew", { reply: numbersReply, quorum: majorityPerKey }),
+  renewRead: operation("read_lock/renew", { writesShared: false, reply: numbersReply, quorum: majorityPerKey }),
   forceReleaseRead: operation("read_lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
   acquireWrite: operation("write_lock/acquire", {
     reply: acquireReply,
