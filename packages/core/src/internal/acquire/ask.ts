@@ -14,15 +14,11 @@ import {
   type LockProtocol,
   type LockRef,
   type OwnerRef,
-  ownerRefOf,
-  takesPlaces,
-  tokenKey,
-  tokenLife
+  takesPlaces
 } from "../kinds/kinds.ts"
 import type { Times } from "../options/acquireOptions.ts"
 import {
   describeWrongType,
-  describeWrongTypeOfOne,
   GrantedTooLate,
   isForbidden,
   isRetryable,
@@ -31,7 +27,6 @@ import {
   transientFailure
 } from "../store/failures.ts"
 import type { LockKeys } from "../store/keys.ts"
-import * as multiLock from "../store/operations/multiLock.ts"
 import { acknowledgedBy, type Denial } from "../store/operations/StoreOperation.ts"
 import type { Grant } from "../wait/stage.ts"
 
@@ -230,69 +225,6 @@ export const possess = <H extends Hold>(
   client.remember(lease, outermost)
   client.telemetry.of(lease.kind.name).waitDuration.record(lease.acquiredAt - startedAt)
   return outermost
-}
-
-/** Which of the locks that one command was to acquire is taken. */
-export interface DeniedAt {
-  readonly index: number
-}
-
-/** Acquires several locks of one client and slot by one command, all or none. The caller must hold none of them. */
-export const tryAcquireTogether = (
-  requests: ReadonlyArray<AcquireRequest>,
-  restore: Restore
-): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
-  const [first] = requests as readonly [AcquireRequest]
-  const { client } = first
-  const owner = client.nextOwner()
-  const leaseMillis = leaseMillisOf(first)
-  const sentAt = client.now()
-  const ownerRefs = requests.map((request) => ownerRefOf(request, owner))
-  const all = { concurrency: "unbounded", discard: true } as const
-  const locks = requests.map(({ keys, kind }) => ({ lock: keys.lock, tokenKey: tokenKey(kind, keys) }))
-  client.underWay++
-  const command = multiLock.acquire(locks, owner, leaseMillis, tokenLife(client, leaseMillis))
-  const asked = client.store.run(acknowledgedBy(command, first))
-  return Effect.matchCauseEffect(restore(asked), {
-    onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | DeniedAt, LockStoreError> => {
-      client.underWay--
-      if ("deniedAt" in reply) return Effect.succeed({ index: reply.deniedAt })
-      const { tokens } = reply
-      const now = client.now()
-      const holds: Array<Hold> = []
-      for (const [i, request] of requests.entries()) {
-        const token = typeof tokens === "number" ? tokens : tokens[i]!
-        const lease = Lease.granted(request, { owner, token, sentAt, leaseMillis }, now)
-        // it is too late for all of them
-        if (lease === undefined) break
-        holds.push(possess(request, lease.begin(new Hold(lease, request)), sentAt))
-      }
-      const haveDisplaced = holds.filter(loseOthers).length > 0
-      return holds.length > 0
-        ? Effect.as(haveDisplaced ? inOwnTurn(client) : Effect.void, holds)
-        : Effect.andThen(
-            Effect.forEach(ownerRefs, (ownerRef) => rollback(ownerRef, leaseMillis), all),
-            Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, leaseMillis))
-          )
-    },
-    onFailure: (cause) => {
-      client.underWay--
-      return mayHaveRun(cause)
-        ? Effect.andThen(
-            Effect.forEach(
-              ownerRefs,
-              (ownerRef) => rollbackUnknown(ownerRef, leaseMillis, { isForbidden: isForbidden(cause) }),
-              all
-            ),
-            Effect.failCause(cause)
-          )
-        : describeWrongTypeOfOne(
-            client,
-            requests.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
-            cause
-          )
-    }
-  })
 }
 
 export const grantedTooLate = (

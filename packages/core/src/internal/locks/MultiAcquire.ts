@@ -13,17 +13,16 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import { type AcquireError, LockStoreError, LockTimeout, QuorumNotReached } from "../../LockError.ts"
-import { type AcquireRequest, tryAcquireTogether } from "../acquire/ask.ts"
+import type { AcquireRequest } from "../acquire/ask.ts"
 import { countWaiting, pauseAfterFailure } from "../acquire/giveUp.ts"
-import type { LockClient } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import type { Hold, InternalHolding } from "../hold/Hold.ts"
 import type { Times } from "../options/acquireOptions.ts"
 import { isRetryable, transientFailure } from "../store/failures.ts"
 import { Outage } from "../wait/Outage.ts"
 import type { PreparedAcquire } from "./AnyLock.ts"
-import { PreparedLockAcquire } from "./LockImpl.ts"
 import { MultiHold, multiKind, releaseAll, type Tokens } from "./MultiHold.ts"
+import { groupsOf, noteSpreadSlots, tryAcquireTogether } from "./together.ts"
 
 /** The outcome of a request for all members: the member that was denied, if there was one. */
 type Attempt<T> = MultiHold<T> | Denied
@@ -258,7 +257,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
               restore
             ),
             (holds) => {
-              if ("index" in holds) attempt.denied ??= group[holds.index]!
+              if (typeof holds === "number") attempt.denied ??= group[holds]!
               else
                 for (let i = 0; i < group.length; i++) this.#held[group[i]!] = holds[i] as unknown as InternalHolding<T>
             }
@@ -323,17 +322,17 @@ export class Patience {
 }
 
 /** A member was denied, or its store failed for a reason that may pass. */
-export interface Denied {
+interface Denied {
   readonly blocker: number | undefined
   /** The transient failure of the store that hides the blocker. */
   readonly failure: LockStoreError | QuorumNotReached | undefined
 }
 
-export const isTimeout = (reason: Cause.Reason<unknown>): reason is Cause.Fail<LockTimeout> =>
+const isTimeout = (reason: Cause.Reason<unknown>): reason is Cause.Fail<LockTimeout> =>
   reason._tag === "Fail" && reason.error instanceof LockTimeout
 
 /** Turns a transient failure into a value, so that a waiter retries. */
-export const orTransient = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A | Denied, E> =>
+const orTransient = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A | Denied, E> =>
   Effect.catchCause(self, (cause): Effect.Effect<Denied, E> => {
     const failure = transientFailure(cause) ?? transientQuorum(cause)
     return failure === undefined ? Effect.failCause(cause) : Effect.succeed({ blocker: undefined, failure })
@@ -356,59 +355,8 @@ const isNotForGood = (error: unknown): boolean =>
   (error instanceof LockStoreError && isRetryable(error)) ||
   (error instanceof QuorumNotReached && error.isTransient)
 
-/** The most members that one command acquires: while it runs, the server does nothing else. */
-const membersPerCommand = 1000
-
 /** The indices of the members in an order that is the same for all clients: that of their keys. */
-export const commonOrder = (members: ReadonlyArray<PreparedAcquire>): ReadonlyArray<number> => {
+const commonOrder = (members: ReadonlyArray<PreparedAcquire>): ReadonlyArray<number> => {
   const keys = members.map(({ subjects }) => subjects.map(({ keys }) => keys.lock).sort()[0]!)
   return [...members.keys()].sort((a, b) => (keys[a]! < keys[b]! ? -1 : keys[a]! > keys[b]! ? 1 : a - b))
-}
-
-/** Groups members by the commands that can acquire them. */
-export const groupsOf = (
-  members: ReadonlyArray<PreparedAcquire>,
-  indices: ReadonlyArray<number>
-): ReadonlyArray<ReadonlyArray<number>> => {
-  const groups: Array<Array<number>> = []
-  for (const index of indices) {
-    const asking = members[index]!
-    const group =
-      asking instanceof PreparedLockAcquire && asking.isJoinable
-        ? groups.find((group) => group.length < membersPerCommand && isOneCommand(members[group[0]!]!, asking))
-        : undefined
-    if (group === undefined) groups.push([index])
-    else group.push(index)
-  }
-  return groups
-}
-
-/** Whether two single locks share a client and a slot. */
-const isOneCommand = (first: PreparedAcquire, second: PreparedLockAcquire<unknown>): boolean =>
-  first instanceof PreparedLockAcquire &&
-  first.client === second.client &&
-  first.client.store.slot(first.keys.lock) === second.client.store.slot(second.keys.lock) &&
-  first.isJoinable
-
-/** Clients that have logged it. */
-const noted = new WeakSet<LockClient>()
-
-/** Logs once per client that the members of a MultiLock are in different slots of a cluster. */
-export const noteSpreadSlots = (lock: string, members: ReadonlyArray<PreparedAcquire>): Effect.Effect<void> => {
-  const [first] = members
-  if (!(first instanceof PreparedLockAcquire) || noted.has(first.client)) return Effect.void
-  const { client } = first
-  const slotOf = (member: PreparedLockAcquire<unknown>) => client.store.slot(member.keys.lock)
-  const isSpread = members.some(
-    (member) => member instanceof PreparedLockAcquire && member.client === client && slotOf(member) !== slotOf(first)
-  )
-  if (!isSpread) return Effect.void
-  noted.add(client)
-  return Effect.annotateLogs(
-    Effect.logInfo(
-      `The members of the MultiLock ${JSON.stringify(lock)} are in different slots of the cluster, so one command cannot acquire them at once. ` +
-        `A hash tag that their names share puts them into one slot: {orders}:1 and {orders}:2.`
-    ),
-    { warning: "slots" }
-  )
 }

@@ -1,0 +1,129 @@
+/**
+ * The members of a `MultiLock` that one command acquires: those of one client and slot.
+ */
+import * as Effect from "effect/Effect"
+import type { LockStoreError } from "../../LockError.ts"
+import { type AcquireRequest, grantedTooLate, leaseMillisOf, loseOthers, possess } from "../acquire/ask.ts"
+import type { LockClient } from "../client/LockClient.ts"
+import type { Restore } from "../hold/guard.ts"
+import { Hold } from "../hold/Hold.ts"
+import { inOwnTurn, Lease } from "../hold/Lease.ts"
+import { rollback, rollbackUnknown } from "../hold/rollback.ts"
+import { ownerRefOf, tokenKey, tokenLife } from "../kinds/kinds.ts"
+import { describeWrongTypeOfOne, isForbidden, mayHaveRun } from "../store/failures.ts"
+import * as multiLock from "../store/operations/multiLock.ts"
+import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
+import type { PreparedAcquire } from "./AnyLock.ts"
+import { PreparedLockAcquire } from "./LockImpl.ts"
+
+/** The most members that one command acquires: while it runs, the server does nothing else. */
+const membersPerCommand = 1000
+
+/** Groups members by the commands that can acquire them. */
+export const groupsOf = (
+  members: ReadonlyArray<PreparedAcquire>,
+  indices: ReadonlyArray<number>
+): ReadonlyArray<ReadonlyArray<number>> => {
+  const groups: Array<Array<number>> = []
+  for (const index of indices) {
+    const asking = members[index]!
+    const group =
+      asking instanceof PreparedLockAcquire && asking.isJoinable
+        ? groups.find((group) => group.length < membersPerCommand && isOneCommand(members[group[0]!]!, asking))
+        : undefined
+    if (group === undefined) groups.push([index])
+    else group.push(index)
+  }
+  return groups
+}
+
+/** Whether two single locks share a client and a slot. */
+const isOneCommand = (first: PreparedAcquire, second: PreparedLockAcquire<unknown>): boolean =>
+  first instanceof PreparedLockAcquire &&
+  first.client === second.client &&
+  first.client.store.slot(first.keys.lock) === second.client.store.slot(second.keys.lock) &&
+  first.isJoinable
+
+/** Clients that have logged it. */
+const noted = new WeakSet<LockClient>()
+
+/** Logs once per client that the members of a MultiLock are in different slots of a cluster. */
+export const noteSpreadSlots = (lock: string, members: ReadonlyArray<PreparedAcquire>): Effect.Effect<void> => {
+  const [first] = members
+  if (!(first instanceof PreparedLockAcquire) || noted.has(first.client)) return Effect.void
+  const { client } = first
+  const slotOf = (member: PreparedLockAcquire<unknown>) => client.store.slot(member.keys.lock)
+  const isSpread = members.some(
+    (member) => member instanceof PreparedLockAcquire && member.client === client && slotOf(member) !== slotOf(first)
+  )
+  if (!isSpread) return Effect.void
+  noted.add(client)
+  return Effect.annotateLogs(
+    Effect.logInfo(
+      `The members of the MultiLock ${JSON.stringify(lock)} are in different slots of the cluster, so one command cannot acquire them at once. ` +
+        `A hash tag that their names share puts them into one slot: {orders}:1 and {orders}:2.`
+    ),
+    { warning: "slots" }
+  )
+}
+
+/**
+ * Acquires several locks of one client and slot by one command, all or none; replies the index of one that is taken. The caller must hold
+ * none of them.
+ */
+export const tryAcquireTogether = (
+  requests: ReadonlyArray<AcquireRequest>,
+  restore: Restore
+): Effect.Effect<ReadonlyArray<Hold> | number, LockStoreError> => {
+  const [first] = requests as readonly [AcquireRequest]
+  const { client } = first
+  const owner = client.nextOwner()
+  const leaseMillis = leaseMillisOf(first)
+  const sentAt = client.now()
+  const ownerRefs = requests.map((request) => ownerRefOf(request, owner))
+  const all = { concurrency: "unbounded", discard: true } as const
+  const locks = requests.map(({ keys, kind }) => ({ lock: keys.lock, tokenKey: tokenKey(kind, keys) }))
+  client.underWay++
+  const command = multiLock.acquire(locks, owner, leaseMillis, tokenLife(client, leaseMillis))
+  const asked = client.store.run(acknowledgedBy(command, first))
+  return Effect.matchCauseEffect(restore(asked), {
+    onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | number, LockStoreError> => {
+      client.underWay--
+      if ("deniedAt" in reply) return Effect.succeed(reply.deniedAt)
+      const { tokens } = reply
+      const now = client.now()
+      const holds: Array<Hold> = []
+      for (const [i, request] of requests.entries()) {
+        const token = typeof tokens === "number" ? tokens : tokens[i]!
+        const lease = Lease.granted(request, { owner, token, sentAt, leaseMillis }, now)
+        // it is too late for all of them
+        if (lease === undefined) break
+        holds.push(possess(request, lease.begin(new Hold(lease, request)), sentAt))
+      }
+      const haveDisplaced = holds.filter(loseOthers).length > 0
+      return holds.length > 0
+        ? Effect.as(haveDisplaced ? inOwnTurn(client) : Effect.void, holds)
+        : Effect.andThen(
+            Effect.forEach(ownerRefs, (ownerRef) => rollback(ownerRef, leaseMillis), all),
+            Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, leaseMillis))
+          )
+    },
+    onFailure: (cause) => {
+      client.underWay--
+      return mayHaveRun(cause)
+        ? Effect.andThen(
+            Effect.forEach(
+              ownerRefs,
+              (ownerRef) => rollbackUnknown(ownerRef, leaseMillis, { isForbidden: isForbidden(cause) }),
+              all
+            ),
+            Effect.failCause(cause)
+          )
+        : describeWrongTypeOfOne(
+            client,
+            requests.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
+            cause
+          )
+    }
+  })
+}
