@@ -13,7 +13,7 @@ import * as Scope from "effect/Scope"
 import { type AcquireError, InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
 import { guard, type Guarded, isClosed, releaseSoon, type Restore, SectionScheduler } from "../hold/guard.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
-import { isTracing, type SpanAttributes, traceAcquire, traceHold, traceHoldUntilClosed } from "../report/spans.ts"
+import { type SpanAttributes, traceAcquire, traceHold, traceHoldUntilClosed } from "../report/spans.ts"
 import { matchOutcome } from "../store/failures.ts"
 
 export interface Held extends Guarded {
@@ -104,6 +104,9 @@ export const tryAcquired = <H extends Held, E>(
   prepare: Prepare<H, E>
 ): Effect.Effect<boolean, LockStoreError | Invalid | E> =>
   asking(family, prepare, false, once<H, E>, (held) => Effect.succeed(Option.isSome(held)))
+
+/** Whether the caller traces: else a span would cost more than the lock. */
+const isTracing = (fiber: Running): boolean => fiber.cache.span !== undefined
 
 const scopeOf = (fiber: Running): Scope.Scope =>
   Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)

@@ -3,7 +3,6 @@
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import type { Fiber } from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Scope from "effect/Scope"
@@ -24,8 +23,6 @@ interface Losable {
 }
 
 export type SpanAttributes = Readonly<Record<string, unknown>>
-
-export const isTracing = (fiber: Fiber<unknown, unknown>): boolean => fiber.cache.span !== undefined
 
 /** The label of the holding client. */
 export const labelled = ({ options }: { readonly options: { readonly label: string } }) => ({
