@@ -135,6 +135,26 @@ describe("a store that tells of changes", () => {
       }).pipe(Effect.scoped)
   )
 
+  it.effect(
+    "A reader is verified after a request of its process that was denied, as that may have written its key",
+    () =>
+      Effect.gen(function* () {
+        const it = yield* site()
+        const { readLock, writeLock } = ReadWriteLock.make("a")
+        const section = yield* hold(it.client, readLock)
+        yield* TestClock.adjust("1 second")
+        yield* it.begin
+        yield* TestClock.adjust("2 seconds")
+        it.operations.length = 0
+        yield* TestClock.adjust("2 seconds")
+        assert.strictEqual(it.count("read_lock/renew"), 0)
+        assert.isTrue(Option.isNone(yield* Lock.tryScoped(writeLock).pipe(as(it.client))))
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(it.count("read_lock/renew"), 1)
+        assert.isFalse(isLost(section))
+      }).pipe(Effect.scoped)
+  )
+
   it.effect("A key that changes all the time is verified at most every 50 ms", () =>
     Effect.gen(function* () {
       const it = yield* site()
