@@ -12,7 +12,6 @@ import type { Signal } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { permitIds } from "../store/keys.ts"
 import { track } from "../store/operations/client.ts"
-import type { StoreCommand } from "../store/operations/StoreOperation.ts"
 import { runStream, start } from "../store/startable.ts"
 import { type Alarm, reconnecting } from "../time/clock.ts"
 import type { Lease } from "./Lease.ts"
@@ -55,9 +54,9 @@ export class Tracking implements Alarm {
   }
 
   /** Whatever becomes of it, a command of ours that is sent now ends the tracking of the leases under its keys. */
-  sends({ keys, operation }: StoreCommand<unknown>): void {
+  writes(keys: ReadonlyArray<string>): void {
     // there is an alarm for as long as there are leases
-    if (this.#server !== "tells" || this.heapIndex === -1 || !operation.writesShared) return
+    if (this.#server !== "tells" || this.heapIndex === -1) return
     for (const key of keys) this.#changed.add(key)
   }
 

@@ -116,8 +116,8 @@ interface CommandingClient {
   readonly isClosing: boolean
   /** Told of every command that gives back what is an owner's, when it is sent. */
   readonly releases: { add(command: StoreCommand<unknown>): void } | undefined
-  /** Told of every command when it is sent. */
-  readonly tracking: { sends(command: StoreCommand<unknown>): void }
+  /** Told of the keys of every command that may write those of several leases, when it is sent. */
+  readonly tracking: { writes(keys: ReadonlyArray<string>): void }
 }
 
 /** The store through which a client runs its commands; `byDefault` is what its grants need in order to count. */
@@ -130,7 +130,7 @@ export const clientStore = (
     const { acknowledge = byDefault, operation } = command
     if (operation.givesBack === "owner") client.releases?.add(command)
     else if (client.isClosing && operation.givesBack === undefined) return Effect.fail(failureOf(command, "Closed"))
-    client.tracking.sends(command)
+    if (operation.writesShared) client.tracking.writes(command.keys)
     return acknowledge === undefined ||
       acknowledge === "none" ||
       operation.grants === undefined ||
