@@ -16,7 +16,7 @@ import { Hold } from "../hold/Hold.ts"
 import { Lease } from "../hold/Lease.ts"
 import { warnOfPermits } from "../hold/release.ts"
 import { leavePlace, rollback, rollbackUnknown } from "../hold/rollback.ts"
-import { idsOf, type Mode, type OwnerRef, ownerRefOf, type PermitProtocol } from "../kinds/kinds.ts"
+import { idsOf, type Mode, type OwnerRef, type PermitProtocol } from "../kinds/kinds.ts"
 import { ownerText, printsAs } from "../report/shown.ts"
 import {
   catchTransient,
@@ -27,7 +27,7 @@ import {
   transientFailure
 } from "../store/failures.ts"
 import { semaphoreChannel } from "../store/keys.ts"
-import { type Asking, nothing, type PermitsReply, supplyOf } from "../store/operations/permitPlaces.ts"
+import { type Asking, nothing, type PermitsReply, supplyOf, type Want } from "../store/operations/permitPlaces.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import { untilServed, type Wait } from "../wait/untilServed.ts"
@@ -64,7 +64,7 @@ export const tryAcquire = (
   request: PermitRequest,
   restore: Restore
 ): Effect.Effect<Option.Option<PermitHold>, LockStoreError> =>
-  Effect.map(ask(request, restore, request.client.now(), notWaiting(request.client)), ({ granted }) =>
+  Effect.map(ask(request, restore, request.client.now(), notYet(request.client, nothing)), ({ granted }) =>
     Option.fromUndefinedOr(granted)
   )
 
@@ -77,8 +77,8 @@ const ask = (
 ): Effect.Effect<Answer, LockStoreError> => {
   const { client, isHeld, keys, kind, name, permits } = request
   const leaseMillis = leaseMillisOf(request)
-  const ownerRef = { ...ownerRefOf(request, kind.newOwner(client, permits)), permits }
-  const { owner } = ownerRef
+  const owner = kind.newOwner(client, permits)
+  const ownerRef: OwnerRef & { readonly permits: number } = { client, kind, name, keys, owner, permits }
   const command = acknowledgedBy(kind.ask(ownerRef, leaseMillis, asking), request)
   const sentAt = client.now()
   client.underWay++
@@ -158,10 +158,10 @@ const noteForgotten = (ownerRef: OwnerRef, forgottenAt: number, cause: Cause.Cau
   }
 }
 
-/** A request of a fiber that will not wait. */
-const notWaiting = ({ clientId }: LockClient): Asking => ({
+/** A request of a fiber that does not wait yet. */
+const notYet = ({ clientId }: LockClient, ifDenied: Want): Asking => ({
   clientId,
-  ifDenied: nothing,
+  ifDenied,
   ifGranted: nothing,
   isNew: true
 })
@@ -179,7 +179,7 @@ export const acquire = (
     return wait(request, restore, startedAt, undefined, undefined)
   }
   const messagesSeen = client.subscriptions.messagesSeen(semaphoreChannel(key), client.store.handsOver)
-  const asking: Asking = { ...notWaiting(client), ifDenied: waitMillis > 0 ? { permits, waitedMillis: 0 } : nothing }
+  const asking = notYet(client, waitMillis > 0 ? { permits, waitedMillis: 0 } : nothing)
   return Effect.matchCauseEffect(ask(request, restore, startedAt, asking), {
     onSuccess: ({ granted, reply }): Effect.Effect<PermitHold, LockTimeout | LockStoreError> => {
       if (granted !== undefined) return Effect.succeed(granted)

@@ -3,20 +3,21 @@
  */
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
-import type { AcquireOptions } from "../../AcquireOptions.ts"
-import type { LockStoreError } from "../../LockError.ts"
-import { acquire, type PermitHold, tryAcquire } from "../acquire/acquirePermits.ts"
-import type { Family, Prepared } from "../acquire/sections.ts"
+import type * as Option from "effect/Option"
+import type { AcquireError, LockStoreError } from "../../LockError.ts"
+import { acquire, type PermitHold, type PermitRequest, tryAcquire } from "../acquire/acquirePermits.ts"
+import type { Family } from "../acquire/sections.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Service } from "../client/RedisLock.ts"
+import type { Restore } from "../hold/guard.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 import { identityOf } from "../hold/Lease.ts"
 import type { PermitProtocol } from "../kinds/kinds.ts"
-import { checkPermits, type Invalid, isInvalid, refuseMinHold } from "../options/acquireOptions.ts"
+import { checkPermits, type Invalid, type Times } from "../options/acquireOptions.ts"
 import { ownerText } from "../report/shown.ts"
 import { labelled } from "../report/spans.ts"
 import type { StoreCommand } from "../store/operations/StoreOperation.ts"
-import { checkedTimes } from "./LockImpl.ts"
+import { PreparedLockAcquire } from "./LockImpl.ts"
 import { type Resolved, Synchronizer } from "./Synchronizer.ts"
 
 export abstract class AnySemaphore extends Synchronizer {
@@ -41,28 +42,32 @@ export abstract class AnySemaphore extends Synchronizer {
     const invalid = checkPermits("permits", permits, least)
     return invalid === undefined ? this.run(command) : Effect.fail(this.invalid ?? invalid)
   }
+}
 
-  /** A fiber's request for permits; of anonymous ones, the lease is the life of their marker. */
-  request(
+/** A request for permits; of anonymous ones, the lease is the life of their marker. */
+export class PreparedPermits extends PreparedLockAcquire<never> implements PermitRequest {
+  declare readonly kind: PermitProtocol
+  readonly permits: number
+  readonly isHeld: boolean
+
+  constructor(
+    semaphore: AnySemaphore,
     { client, keys }: Resolved,
     fiber: Fiber<unknown, unknown>,
-    permits: number,
-    options: AcquireOptions | undefined,
-    marked?: { readonly isHeld: boolean; readonly leaseMillis: number }
-  ): Prepared<PermitHold> | Invalid {
-    const times = checkedTimes(client, options, undefined)
-    if (isInvalid(times)) return times
-    const kept = refuseMinHold(times, "a permit")
-    if (kept !== undefined) return kept
-    const { kind, name } = this
-    const identity = identityOf(fiber, undefined)
-    const request = { ...times, isHeld: true, ...marked, client, keys, kind, name, permits, identity }
-    return {
-      name,
-      label: kind.name,
-      acquire: (restore) => acquire(request, restore),
-      tryAcquire: (restore) => tryAcquire({ ...request, waitMillis: 0 }, restore)
-    }
+    times: Times,
+    { isHeld, permits }: Pick<PermitRequest, "isHeld" | "permits">
+  ) {
+    super(semaphore, client, keys, identityOf(fiber, undefined), times)
+    this.permits = permits
+    this.isHeld = isHeld
+  }
+
+  override acquire(restore: Restore): Effect.Effect<PermitHold, AcquireError> {
+    return acquire(this, restore)
+  }
+
+  override tryAcquire(restore: Restore): Effect.Effect<Option.Option<PermitHold>, LockStoreError> {
+    return tryAcquire(this, restore)
   }
 }
 

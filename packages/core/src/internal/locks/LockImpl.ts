@@ -53,7 +53,7 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
   readonly acknowledge: Times["acknowledge"]
 
   constructor(
-    { kind, name }: LockImpl<unknown, E>,
+    { kind, name }: Pick<LockImpl<unknown, E>, "kind" | "name">,
     client: LockClient,
     keys: LockKeys,
     identity: Identity,

@@ -8,10 +8,19 @@ import type { PermitHold } from "../acquire/acquirePermits.ts"
 import type { Prepare } from "../acquire/sections.ts"
 import type { Service } from "../client/RedisLock.ts"
 import { permit } from "../kinds/kinds.ts"
-import { checkPermits, type Invalid, isInvalid, maxPermits, parsePeriod, parseWait } from "../options/acquireOptions.ts"
+import {
+  checkPermits,
+  type Invalid,
+  isInvalid,
+  maxPermits,
+  parsePeriod,
+  parseWait,
+  refuseMinHold
+} from "../options/acquireOptions.ts"
 import { shown } from "../report/shown.ts"
 import * as operations from "../store/operations/permitSemaphore.ts"
-import { AnySemaphore, permitsOf } from "./AnySemaphore.ts"
+import { AnySemaphore, permitsOf, PreparedPermits } from "./AnySemaphore.ts"
+import { checkedTimes } from "./LockImpl.ts"
 import { isMade, resolve, use } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/PermitSemaphore"
@@ -49,13 +58,17 @@ export const preparePermits =
     const impl = permitSemaphoreOf(semaphore)
     const at = resolve(impl, fiber)
     if (isInvalid(at)) return at
-    return (
-      checkPermits("permits", permits, 1) ??
-      (permits > mostAtOnce
-        ? new InvalidLockOptions({ option: "permits", problem: `it is more than ${mostAtOnce} at once` })
-        : impl.request(at, fiber, permits, options))
-    )
+    const invalid = checkPermits("permits", permits, 1) ?? checkMost(permits)
+    if (invalid !== undefined) return invalid
+    const times = checkedTimes(at.client, options, undefined)
+    if (isInvalid(times)) return times
+    return refuseMinHold(times, "a permit") ?? new PreparedPermits(impl, at, fiber, times, { permits, isHeld: true })
   }
+
+const checkMost = (permits: number): InvalidLockOptions | undefined =>
+  permits > mostAtOnce
+    ? new InvalidLockOptions({ option: "permits", problem: `it is more than ${mostAtOnce} at once` })
+    : undefined
 
 /** Sets the total number of permits; returns `false` and changes nothing if the semaphore exists and must not change. */
 export const setPermits = (

@@ -2,14 +2,14 @@ import * as Effect from "effect/Effect"
 import { identity } from "effect/Function"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import type { LockStoreError } from "../../LockError.ts"
-import type { Prepare } from "../acquire/sections.ts"
+import type { Prepare, Prepared } from "../acquire/sections.ts"
 import type { Service } from "../client/RedisLock.ts"
 import { markerMillis } from "../hold/AnonymousPermits.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 import { anonymousPermit } from "../kinds/kinds.ts"
-import { checkPermits, type Invalid, isInvalid } from "../options/acquireOptions.ts"
+import { checkPermits, type Invalid, isInvalid, timesOf } from "../options/acquireOptions.ts"
 import * as operations from "../store/operations/semaphore.ts"
-import { AnySemaphore, permitsOf } from "./AnySemaphore.ts"
+import { AnySemaphore, permitsOf, PreparedPermits } from "./AnySemaphore.ts"
 import { MultiHold } from "./MultiHold.ts"
 import { isMade, resolve } from "./Synchronizer.ts"
 
@@ -56,10 +56,16 @@ export const prepareAnonymous =
     if (isInvalid(at)) return at
     const invalid = checkPermits("permits", permits, 0)
     if (invalid !== undefined) return invalid
-    const marked = { isHeld, leaseMillis: markerMillis(at.client.store, isHeld) }
-    const request = impl.request(at, fiber, permits, { waitTime: options?.waitTime }, marked)
-    if (permits > 0 || isInvalid(request)) return request
-    // none are always granted, without a command
-    const held = new MultiHold(impl.name, [])
-    return { ...request, acquire: () => Effect.succeed(held), tryAcquire: () => Effect.succeedSome(held) }
+    const times = timesOf({ waitTime: options?.waitTime }, undefined)
+    if (isInvalid(times)) return times
+    const { kind, name } = impl
+    if (permits === 0) return nothing(name, kind.name)
+    const leaseMillis = markerMillis(at.client.store, isHeld)
+    return new PreparedPermits(impl, at, fiber, { ...times, leaseMillis }, { permits, isHeld })
   }
+
+/** Zero permits are always granted, without a command. */
+const nothing = (name: string, label: string): Prepared<InternalHolding> => {
+  const held = new MultiHold(name, [])
+  return { name, label, acquire: () => Effect.succeed(held), tryAcquire: () => Effect.succeedSome(held) }
+}
