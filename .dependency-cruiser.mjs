@@ -2,45 +2,49 @@
 import { readdirSync } from "node:fs"
 
 /**
- * The rooms of packages/core/src, from top to bottom. Arrows go down only: a module imports from its own room and from those below,
- * so that modules which name each other's types are of one room, or one of them is public. A room has a folder in internal/; a public
- * module belongs to the room that names it, or else to the top, `public`.
+ * The folders of packages/core/src/internal, from top to bottom. Arrows go down only: a module imports from its own folder and from those
+ * below, so that modules which name each other's types are in one folder, or one of them is public. A public module belongs to the folder
+ * that lists it, or else to `public`.
  */
-const rooms = [
-  { room: "index", holds: "all public modules", modules: ["index"] },
+const folders = [
+  { folder: "index", holds: "all public modules", modules: ["index"] },
   {
-    room: "coordination",
+    folder: "coordination",
     holds: "what is built on locks: elections, work that is done once, schedules",
     modules: ["LeaderElection", "Singleton", "RunOnce", "DistributedCron"]
   },
-  { room: "public", holds: "the kinds of lock, and the RedisLock service" },
+  { folder: "public", holds: "the kinds of lock, and the RedisLock service" },
   {
-    room: "locks",
+    folder: "locks",
     holds: "what stands behind the public values; it may name their types",
     may: { types: ["public"] }
   },
-  { room: "quorum", holds: "clients whose store is a majority of others" },
-  { room: "client", holds: "LockClient: what all locks of one service share" },
-  { room: "acquire", holds: "the way of one acquisition" },
-  { room: "wait", holds: "the fibers of this process that wait, and what wakes them" },
-  { room: "hold", holds: "leases, their renewal, their end" },
-  { room: "kinds", holds: "what differs between the kinds of lock" },
-  { room: "store", holds: "the seam, and the stores behind it", modules: ["LockStore", "RedisDriver"] },
-  { room: "options", holds: "checks of what the user has passed", modules: ["AcquireOptions", "QuorumOptions"] },
-  { room: "time", holds: "alarms, schedules, the monotonic clock" },
-  { room: "report", holds: "errors, metrics, and how things are shown", modules: ["LockError", "LockState", "Holding"] }
+  { folder: "quorum", holds: "clients whose store is a majority of others" },
+  { folder: "client", holds: "LockClient: what all locks of one service share" },
+  { folder: "acquire", holds: "the steps of one acquisition" },
+  { folder: "wait", holds: "the fibers of this process that wait, and what wakes them" },
+  { folder: "hold", holds: "leases, their renewal, their end" },
+  { folder: "kinds", holds: "what differs between the kinds of lock" },
+  { folder: "store", holds: "the seam, and the stores behind it", modules: ["LockStore", "RedisDriver"] },
+  { folder: "options", holds: "checks of what the user has passed", modules: ["AcquireOptions", "QuorumOptions"] },
+  { folder: "time", holds: "alarms, schedules, the monotonic clock" },
+  {
+    folder: "report",
+    holds: "errors, metrics, and how things are shown",
+    modules: ["LockError", "LockState", "Holding"]
+  }
 ]
 
 const core = "^packages/core/src/"
-const names = new Set(rooms.map(({ room }) => room))
-const claimed = rooms.flatMap(({ modules = [] }) => modules)
-const pathsOf = ({ room, modules = [] }) =>
-  room === "public"
+const names = new Set(folders.map(({ folder }) => folder))
+const claimed = folders.flatMap(({ modules = [] }) => modules)
+const pathsOf = ({ folder, modules = [] }) =>
+  folder === "public"
     ? [`${core}(?!(${claimed.join("|")})\\.ts$)[^/]+\\.ts$`]
-    : [`${core}internal/${room}/`, ...modules.map((module) => `${core}${module}\\.ts$`)]
+    : [`${core}internal/${folder}/`, ...modules.map((module) => `${core}${module}\\.ts$`)]
 
 for (const { name } of readdirSync(new URL("packages/core/src/internal", import.meta.url), { withFileTypes: true })) {
-  if (!names.has(name)) throw new Error(`packages/core/src/internal/${name} is in no room of .dependency-cruiser.mjs`)
+  if (!names.has(name)) throw new Error(`packages/core/src/internal/${name} is missing in .dependency-cruiser.mjs`)
 }
 
 /** Two files that are one concept: they may name each other's types. */
@@ -54,16 +58,16 @@ const client = `${core}internal/client/LockClient\\.ts$`
 
 const isRuntime = { dependencyTypesNot: ["type-only"] }
 
-/** One rule for each pair of rooms that is out of order. */
+/** One rule for each pair of folders that is out of order. */
 const arrowsUp = (kind, how) =>
-  rooms.flatMap((lower, floor) =>
-    rooms
+  folders.flatMap((lower, floor) =>
+    folders
       .slice(0, floor)
-      .filter(({ room }) => !lower.may?.[kind]?.includes(room))
+      .filter(({ folder }) => !lower.may?.[kind]?.includes(folder))
       .map((upper) => ({
-        name: `${kind === "types" ? "type-" : ""}arrow-up-from-${lower.room}-to-${upper.room}`,
+        name: `${kind === "types" ? "type-" : ""}arrow-up-from-${lower.folder}-to-${upper.folder}`,
         severity: "error",
-        comment: `${upper.room} is above ${lower.room}: arrows go down only.`,
+        comment: `${upper.folder} is above ${lower.folder}: arrows go down only.`,
         from: { path: pathsOf(lower) },
         to: { path: pathsOf(upper), ...(kind === "types" ? { pathNot: client } : undefined), ...how }
       }))
@@ -118,7 +122,7 @@ export default {
       comment:
         "What is built on locks uses them as anyone may. Only a record beside a lock and a candidacy look behind the public modules; schedules of retries, and how things are shown, are nobody's secret.",
       from: {
-        path: pathsOf(rooms.find(({ room }) => room === "coordination")),
+        path: pathsOf(folders.find(({ folder }) => folder === "coordination")),
         pathNot: `${core}internal/coordination/(record|candidate)\\.ts$`
       },
       to: { path: `${core}internal/(?!coordination/|report/|time/clock\\.ts$)` }
