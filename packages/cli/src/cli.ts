@@ -80,7 +80,7 @@ const watchCommand = Command.make(
       Argument.withDefault("*")
     ),
     interval: duration("interval", "100ms").pipe(
-      Flag.withDescription("The pause between two looks. Default: 1s"),
+      Flag.withDescription("How often to poll Redis. Default: 1s"),
       Flag.withDefault(Duration.seconds(1))
     ),
     json: Flag.Boolean("json").pipe(
@@ -147,7 +147,7 @@ const releaseCommand = Command.make(
 Takes NAME away from its holder and wakes the next waiter. A read-write lock is taken from its writer or from all its readers; a
 semaphore with leased permits gets back all permits that are held. On a terminal it shows the holder and asks first.
 
-The holder is not stopped, but notified: at once if it has held NAME for two seconds. Others (Java's, on a quorum, or without
+The holder is not stopped, but notified: at once if it has held NAME for two seconds. Others (Java's, or without
 permission to subscribe) find out when they next renew, at most a third of their lease later. Until then two processes may work at
 once, unless the resource checks the fencing token. If you can, stop the holder instead.
 

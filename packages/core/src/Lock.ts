@@ -601,8 +601,8 @@ export const isHeldByCurrentOwner = <L extends LockOrName>(
 
 /**
  * Releases the lock regardless of who holds it, and wakes a waiter. `false` when it was free. A holder that is this client, or has held
- * something for two seconds, is notified at once; others, and those on a quorum, notice when they next renew. Until then two owners may
- * believe that they hold the lock.
+ * the lock for two seconds, is notified at once; others notice when they next renew. Until then two owners may believe that they hold the
+ * lock.
  *
  * With `owners` it frees the lock from these alone, in one step: `false` if none of them holds it any more; a later holder keeps it.
  *
@@ -704,7 +704,7 @@ export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError | I
 export const watch = (
   pattern = "*",
   options?: {
-    /** The pause between two looks. Default: 1 second. */
+    /** How often to poll Redis. Default: 1 second. */
     readonly interval?: Duration.Input | undefined
   }
 ): Stream.Stream<LockChange, LockStoreError | InvalidLockOptions, RedisLock> =>

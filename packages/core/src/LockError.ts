@@ -98,7 +98,7 @@ const noPermitsText = (
 ): string =>
   exists === false
     ? `Semaphore "${semaphore}" did not exist within ${waited}. ` +
-      `Create it with trySetPermits, or give make the number of its permits.`
+      `Create it with trySetPermits, or pass permits to make.`
     : `Semaphore "${semaphore}" did not have ${wanted} free permit${wanted === 1 ? "" : "s"} within ${waited}` +
       (available === undefined ? "." : `; it had ${available}.`)
 
@@ -167,7 +167,7 @@ const lossText = ({ cause, reason, stalled }: LockLost): string => {
         ? "its lease ran out while the process was stopped or blocked"
         : "its lease ran out before it was released. Renew it (leave out leaseTime), or choose a longer lease"
     case "NotOwner":
-      return "Redis no longer has it under this owner: it was force-released, deleted, evicted, or Redis lost its data"
+      return "Redis no longer has it under this owner: it was force-released, deleted or evicted, or Redis lost its data"
     case "RenewalFailed":
       return `it was not renewed before its lease ran out: ${renewalText(cause)}`
     case "HeldTooLong":

@@ -80,7 +80,7 @@ export interface WaiterState {
 }
 
 /**
- * What has happened to a lock between two looks at it.
+ * What has happened to a lock between two polls.
  *
  * @category models
  * @since 0.3.0

@@ -99,7 +99,7 @@ const fromInfo = (driver: Driver, name: string): Effect.Effect<ReadonlyArray<Che
       persistence: field("aof_enabled") === "0" ? "saves snapshots" : "append-only file",
       replicas: "none",
       clock: Number.isNaN(micros)
-        ? "not told by this version"
+        ? "not reported by this version"
         : `${Math.abs(apart)} ms ${apart < 0 ? "behind" : "ahead of"} this machine's`
     }
     return [

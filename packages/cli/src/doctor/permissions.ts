@@ -141,7 +141,7 @@ export const tracking = ({ invalidations = Stream.empty }: Driver): Effect.Effec
   Stream.runHead(invalidations).pipe(
     Effect.timeout("3 seconds"),
     Effect.match({
-      onSuccess: () => ok("tracking", "a holder is told at once that its lock is gone"),
+      onSuccess: () => ok("tracking", "a holder is notified at once when its lock is gone"),
       onFailure: (error) =>
         warning(
           "tracking",

@@ -41,7 +41,7 @@ export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect
         : `Freed ${quoted(name)}. It was ${heldBy(state)}.\n`
     )
     yield* print(
-      "The holder has been told. One that did not hear it learns of it when it next renews: with a lease of 30 s within 10 s.\n"
+      "The holder has been notified. If that failed, it notices when it next renews: with a lease of 30 s within 10 s.\n"
     )
   }).pipe(
     Effect.provide(locksIn(target)),
@@ -63,7 +63,7 @@ export const refusalOf = ({ held, holders, kind, name }: LockState): ExitWith | 
   if (kind === "counter" || kind === "other") {
     return new ExitWith({
       code: ExitCode.notFreeable,
-      message: `${quoted(name)} has no holder whom Redis knows, so nothing can be freed: see redis-lock inspect`
+      message: `${quoted(name)} has no holder that Redis knows of, so nothing can be freed: see redis-lock inspect`
     })
   }
   return holders.length === 0 && held === 0 ? notHeld(name) : undefined
@@ -104,7 +104,7 @@ export const free = (
 const ask = (state: LockState): Effect.Effect<void, ExitWith> =>
   Effect.flatMap(
     Effect.callback<string>((resume) => {
-      process.stderr.write(`${textOf(state)}\nWho holds it keeps working until it notices. Free it? [y/N] `)
+      process.stderr.write(`${textOf(state)}\nIts holder keeps working until it notices. Free it? [y/N] `)
       const input = createInterface({ input: process.stdin })
       input.once("line", (line) => {
         resume(Effect.succeed(line))

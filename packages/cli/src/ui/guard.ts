@@ -41,7 +41,7 @@ export const refuseStranger = ({ headers, method }: HttpServerRequest, access: A
   const host = headers["host"] ?? ""
   const name = nameIn(host)
   if (name === undefined || !isOurs(name, access)) {
-    return { status: 403, message: "this is no name of this server: see --allow-host" }
+    return { status: 403, message: "this is not a name of this server: see --allow-host" }
   }
   const origin = headers["origin"]
   const isWrite = method !== "GET" && method !== "HEAD"

@@ -21,7 +21,7 @@ const shortestToken = 16
 const token = Flag.Redacted("token").pipe(
   Flag.withMetavar("TEXT"),
   Flag.withDescription(
-    `What the page asks for, at least ${shortestToken} characters. Others can see command lines: better set $REDIS_LOCK_UI_TOKEN`
+    `A password for the page, at least ${shortestToken} characters. Others can see command lines: better set $REDIS_LOCK_UI_TOKEN`
   ),
   Flag.optional,
   Flag.map((given) => Option.getOrElse(given, () => fromEnvironment())),
@@ -48,11 +48,11 @@ export const uiCommand = Command.make(
         (port) => port >= 0 && port <= 65_535,
         () => "0 to 65535"
       ),
-      Flag.withDescription("Where the page is; 0 takes any free port. Default: 7379"),
+      Flag.withDescription("The port of the page; 0 takes any free one. Default: 7379"),
       Flag.withDefault(7379)
     ),
     host: Flag.String("host").pipe(
-      Flag.withDescription("The address to listen at. Any but this machine's own needs a token. Default: 127.0.0.1"),
+      Flag.withDescription("The address to listen on. Any but this machine's own needs a token. Default: 127.0.0.1"),
       Flag.withDefault("127.0.0.1")
     ),
     allowHost: Flag.String("allow-host").pipe(
@@ -62,7 +62,7 @@ export const uiCommand = Command.make(
     ),
     token,
     interval: duration("interval", "100ms").pipe(
-      Flag.withDescription("The pause between two looks. Default: 500ms"),
+      Flag.withDescription("How often to poll Redis. Default: 500ms"),
       Flag.withDefault(Duration.millis(500))
     ),
     allowRelease: Flag.Boolean("allow-release").pipe(

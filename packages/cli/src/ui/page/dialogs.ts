@@ -54,7 +54,7 @@ export const askToFree = ({ holders, name, permits }: Inspected, tell: (message:
 }
 
 const consequences =
-  "The holder is not stopped, but told. One that cannot hear it learns of its loss when it next renews, at most a third of its lease later: until then two may work at once. If you can, stop the holder instead."
+  "The holder is not stopped, but notified. If it cannot be, it learns of its loss when it next renews, at most a third of its lease later: until then two may work at once. If you can, stop the holder instead."
 
 const heldBy = ([first, ...others]: ReadonlyArray<Holder>): ReadonlyArray<Node | string> => {
   if (first === undefined) return []

@@ -29,7 +29,7 @@ export const holdChart = (
   waiters: ReadonlyArray<Waiter>,
   now: number
 ): ReadonlyArray<HTMLElement> => {
-  if (holds.length === 0) return [el("p", { class: "muted" }, "Nobody has held it since this server looks.")]
+  if (holds.length === 0) return [el("p", { class: "muted" }, "Nobody has held it since redis-lock ui was started.")]
   const lengths = holds
     .filter(({ until }) => until !== null)
     .map((hold) => lengthOf(hold, now))

@@ -50,9 +50,9 @@ const showState = (): void => {
   setText(status, statusTexts[shown])
   const text =
     state === "lost"
-      ? "redis-lock ui does not answer. This is what it told last."
+      ? "redis-lock ui does not answer. This is the last state it sent."
       : state === "live" && trouble !== null
-        ? `Redis does not answer: ${visible(trouble)} This is what it told last.`
+        ? `Redis does not answer: ${visible(trouble)} This is the last known state.`
         : ""
   setText(byId("trouble"), text)
   byId("trouble").hidden = text === ""

@@ -6,7 +6,7 @@ export const storeReasons = {
   TimedOut: "Redis did not answer in time, so the command may or may not have run",
   OutOfMemory: "Redis is out of memory (OOM). Raise maxmemory, or keep locks apart from caches",
   TooLate:
-    "the command reached Redis after it had been given up, so it was not run: the server had stopped, or a clock was set. Try again",
+    "the command reached Redis after its deadline, so it was not run: the server had stalled, or a clock was changed. Try again",
   ReadOnly: "the server is a read-only replica. Connect to the master, or through Sentinel",
   PersistenceFailed: "Redis refuses writes because it cannot save to disk (MISCONF). Look at its log and its disk",
   NotEnoughReplicas:
