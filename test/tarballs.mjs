@@ -22,6 +22,6 @@ const others = published.filter(({ name }) => !needed.includes(name))
 console.log(
   `${published.length} packages in ${relative(".", folder) || folder}. For locks on Redis, run in your project:\n`
 )
-console.log(`npm install effect @effect/platform-node ioredis ${needed.map(tarballOf).join(" ")}`)
+console.log(`npm install effect @effect/platform-node@latest ioredis ${needed.map(tarballOf).join(" ")}`)
 console.log("\nTo that, add what you need of the others:\n")
 for (const { name } of others) console.log(tarballOf(name))
