@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import type { BrowserContextOptions, Page } from "playwright-core"
 import { chromium, open, TheBrowser } from "../cli/uiBrowser.ts"
 import { servePlayground } from "./playgroundPage.ts"
+import { unlockedWorld } from "./unlockedWorld.ts"
 
 const promise = <A>(f: () => Promise<A>) => Effect.promise(f)
 
@@ -94,6 +95,41 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
         const again = yield* openPlayground(`/${search}`, still)
         yield* step(again.page, 90)
         assert.deepStrictEqual(yield* shown(again.world), before)
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect.skipIf(chromium === undefined)(
+    "The history of a failed world is opened where it failed, with two holders at once, and is played from its beginning",
+    () =>
+      Effect.gen(function* () {
+        const { complaints, page } = yield* openPlayground("/?seed=8", still)
+        const history = unlockedWorld()
+        const choose = (text: string) =>
+          promise(() =>
+            page
+              .getByLabel("History")
+              .setInputFiles({ name: "world.json", mimeType: "application/json", buffer: Buffer.from(text) })
+          )
+        const player = page.locator("details")
+        const holding = promise(() => player.locator(".doing").filter({ hasText: "open" }).count())
+        yield* promise(() => player.getByText("Open the history of a failed world").click())
+        yield* choose("no history")
+        yield* promise(() => player.getByText("world.json is not such a history.").waitFor())
+
+        yield* choose(JSON.stringify(history))
+        yield* promise(() => player.getByText("without a lock, seed 1: who entered").waitFor())
+        assert.strictEqual(yield* holding, 2)
+        assert.isAtLeast(yield* promise(() => player.locator("rect").count()), 2)
+
+        const time = player.getByLabel("Time")
+        yield* promise(() => time.fill("0"))
+        assert.strictEqual(yield* holding, 0)
+        yield* promise(() => player.getByRole("button", { name: "Play" }).click())
+        // it stops by itself where the world failed
+        yield* promise(() => player.locator(".doing").filter({ hasText: "open" }).nth(1).waitFor())
+        yield* promise(() => player.getByRole("button", { name: "Play" }).waitFor())
+        assert.strictEqual(Number(yield* promise(() => time.inputValue())), history.end)
+        assert.deepStrictEqual(complaints, [])
       }).pipe(Effect.scoped)
   )
 

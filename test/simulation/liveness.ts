@@ -107,6 +107,8 @@ const sectionsInAll = 400
 interface Waiting {
   readonly role: Role
   readonly process: number
+  /** The name of the worker. */
+  readonly worker: string
   readonly since: number
   /** How often it was passed over, by name. */
   readonly passed: Map<string, number>
@@ -206,7 +208,12 @@ class LivenessWorld {
         ({ fiber, process, service }) =>
           Effect.forkChild(
             Effect.provideService(
-              this.work(this.#roleOf(process * fibers + fiber - 1), process, until),
+              this.work(
+                this.#roleOf(process * fibers + fiber - 1),
+                process,
+                `process ${process}, fiber ${fiber}`,
+                until
+              ),
               RedisLock.RedisLock,
               service
             )
@@ -248,12 +255,12 @@ class LivenessWorld {
     return worker === 0 && alone !== undefined ? alone : roles[between(this.random, 0, roles.length - 1)]!
   }
 
-  work(role: Role, process: number, until: number): Effect.Effect<void, never, RedisLock.RedisLock> {
+  work(role: Role, process: number, worker: string, until: number): Effect.Effect<void, never, RedisLock.RedisLock> {
     const { random, shape, time } = this
     return Effect.gen({ self: this }, function* () {
       yield* Effect.sleep(between(random, 0, 100))
       while (time.now < until) {
-        const waiting: Waiting = { role, process, since: time.now, passed: new Map() }
+        const waiting: Waiting = { role, process, worker, since: time.now, passed: new Map() }
         this.history.note(`process ${process} asks: ${nameOf(role)}`)
         this.#waiting.add(waiting)
         this.#lookForStandstill()
@@ -284,7 +291,8 @@ class LivenessWorld {
   }
 
   #enter(entering: Waiting): Effect.Effect<void> {
-    const { process, role, since } = entering
+    const { process, role, since, worker } = entering
+    this.history.begin(worker, nameOf(role))
     this.#entered++
     this.#waiting.delete(entering)
     this.history.note(`process ${process} is inside: ${nameOf(role)}`)
@@ -318,7 +326,8 @@ class LivenessWorld {
     return Effect.void
   }
 
-  #leave({ process, role }: Waiting): void {
+  #leave({ process, role, worker }: Waiting): void {
+    this.history.end(worker, nameOf(role))
     this.history.note(`process ${process} leaves: ${nameOf(role)}`)
     for (const { name, takes } of role.uses) this.#inside.set(name, this.#inside.get(name)! - takes)
     this.#lookForStandstill()

@@ -2,6 +2,9 @@
  * `pnpm worlds [seeds] [first seed] [kind]`: worlds of faults, one for each seed, of each kind in turn or of those whose title
  * contains some words. One seed alone prints its whole history where it fails.
  */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { kinds } from "./kinds.ts"
 import { livenessWorld } from "./liveness.ts"
 import { livenessKinds } from "./livenessKinds.ts"
@@ -53,6 +56,15 @@ if (!Number.isInteger(seeds) || !Number.isInteger(first) || plays.length === 0) 
   process.exit(2)
 }
 
+/** Writes the history of a failed world to a file, and returns its path. */
+const written = (title: string, seed: number, { file }: WorldFailure): string => {
+  const folder = join(tmpdir(), "effect-redis-lock-worlds")
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, `${title.replaceAll(/\W+/g, "-")}-${seed}.json`)
+  writeFileSync(path, JSON.stringify({ title: `${title}, seed ${seed}`, ...file }))
+  return path
+}
+
 const longHistories = 3
 let failures = 0
 const startedAt = Date.now()
@@ -69,6 +81,9 @@ for (let seed = first; seed < first + seeds; seed++) {
     console.log(`\n${play.title}, seed ${seed}: ${error.problem}`)
     if (failures++ < longHistories) console.log(error.history.last(seeds === 1 ? Number.POSITIVE_INFINITY : 80))
     console.log(`to repeat it: pnpm worlds 1 ${seed} "${play.title}"`)
+    console.log(
+      `to see who held what: open ${written(play.title, seed, error)} at the end of the playground (pnpm docs:dev)`
+    )
   }
   const done = seed - first + 1
   if (done % 1000 === 0) {

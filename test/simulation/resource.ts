@@ -6,6 +6,7 @@ import type { Side } from "./workload.ts"
 /** A holder of one side, which may re-enter what it holds. */
 export interface Client {
   readonly side: Side
+  /** Its description is the name of the worker. */
   readonly owner: symbol
 }
 

@@ -106,11 +106,14 @@ export const world = (options: WorldOptions): Report =>
 export class WorldFailure extends Error {
   readonly problem: string
   readonly history: History
+  /** The history up to the failure, before the interrupted workers leave. */
+  readonly file: ReturnType<History["file"]>
 
   constructor(seed: number, problem: string, history: History) {
     super(`seed ${seed}: ${problem}. What went before:\n${history.last(80)}`)
     this.problem = problem
     this.history = history
+    this.file = history.file(problem)
   }
 }
 
@@ -289,8 +292,12 @@ class World {
         this.report.entered += yield* this.#within(600_000, released, "the rounds never end")
       }
       const workers = yield* Effect.forEach(
-        sides.length === 0 ? [] : contexts.flatMap((context) => Arr.replicate(context, workersEach)),
-        (context) => Effect.forkIn(Effect.provideContext(this.worker, context), scope)
+        sides.length === 0
+          ? []
+          : contexts.flatMap((context, i) =>
+              Arr.range(1, workersEach).map((number) => [context, `client ${i + 1}, worker ${number}`] as const)
+            ),
+        ([context, name]) => Effect.forkIn(Effect.provideContext(this.worker(name), context), scope)
       )
       yield* this.#within(600_000, Fiber.joinAll(workers), "the workers never end")
       yield* Fiber.interrupt(chaos)
@@ -304,8 +311,8 @@ class World {
       if (isBusy) {
         const isDone = () => time.now > Math.max(...links.map(({ restsAt }) => restsAt)) + 2000
         const settledAt = time.now + settleMillis
-        const late = yield* Effect.forEach(contexts, (context) =>
-          Effect.forkIn(Effect.provideContext(this.late(settledAt, isDone), context), scope)
+        const late = yield* Effect.forEach(contexts, (context, i) =>
+          Effect.forkIn(Effect.provideContext(this.late(`client ${i + 1}, late`, settledAt, isDone), context), scope)
         )
         while (!isDone()) {
           yield* Effect.sleep(500)
@@ -400,6 +407,7 @@ class World {
   enter(client: Client, token?: bigint): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { names, share } = client.side
+      this.history.begin(client.owner.description!, names.join(", "))
       this.history.note(`${names}: in (${JSON.stringify(share)})${token === undefined ? "" : ` ${token}`}`)
       const wrong = names
         .map((name) => this.#resources.get(name)!.enter(client, token))
@@ -411,6 +419,7 @@ class World {
   leave(client: Client): Effect.Effect<void> {
     return Effect.sync(() => {
       const { names, share } = client.side
+      this.history.end(client.owner.description!, names.join(", "))
       this.history.note(`${names}: out (${JSON.stringify(share)})`)
       for (const name of names) this.#resources.get(name)!.leave(client)
     })
@@ -465,8 +474,8 @@ class World {
   }
 
   /** Enters one section, or two of one owner at the same time. */
-  visit(side: Side): Effect.Effect<void, Failure, LockServices> {
-    const owner = Symbol()
+  visit(worker: string, side: Side): Effect.Effect<void, Failure, LockServices> {
+    const owner = Symbol(worker)
     const other = this.random() < 0.2 ? this.#innerOf(side) : undefined
     return other === undefined
       ? side.run((granted) => this.stay(side, owner, false, granted), this.options())
@@ -487,13 +496,13 @@ class World {
     return candidates[between(this.random, 0, candidates.length - 1)]
   }
 
-  get worker(): Effect.Effect<void, never, LockServices> {
+  worker(name: string): Effect.Effect<void, never, LockServices> {
     const { random, report, sides } = this
     return Effect.gen({ self: this }, function* () {
       for (let i = 0; i < sectionsEach; i++) {
         yield* Effect.sleep(between(random, 0, 200))
         const side = sides[between(random, 0, sides.length - 1)]!
-        const section = this.visit(side)
+        const section = this.visit(name, side)
         const exit = yield* Effect.exit(
           random() < 0.15 ? Effect.timeoutOption(section, between(random, 1, 600)) : section
         )
@@ -507,13 +516,13 @@ class World {
   }
 
   /** Keeps acquiring after the faults are over, and must get in within the wait time. */
-  late(settledAt: number, isDone: () => boolean): Effect.Effect<void, never, LockServices> {
+  late(name: string, settledAt: number, isDone: () => boolean): Effect.Effect<void, never, LockServices> {
     const { random, sides, time } = this
     return Effect.gen({ self: this }, function* () {
       while (!isDone()) {
         yield* Effect.sleep(between(random, 0, 500))
         const side = sides[between(random, 0, sides.length - 1)]!
-        const client: Client = { side, owner: Symbol() }
+        const client: Client = { side, owner: Symbol(name) }
         const since = time.now
         const exit = yield* Effect.exit(
           side.run((granted) => this.work(client, between(random, 0, 200), granted, granted.token), {

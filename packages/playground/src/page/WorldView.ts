@@ -4,7 +4,7 @@
 import type { Letter } from "../faults.ts"
 import { letters } from "../faults.ts"
 import type { Happening, LockKind, Member, Span, World } from "../World.ts"
-import { el, setText, svg } from "./elements.ts"
+import { el, seconds, setText, svg } from "./elements.ts"
 
 const windowMillis = 12_000
 const laneHeight = 24
@@ -50,8 +50,6 @@ const words = ({ deposits = 0, kind, process }: Happening): string => {
       return `${process} overwrites ${deposits === 1 ? "a deposit" : `${deposits} deposits`}: it no longer has the lock`
   }
 }
-
-export const seconds = (millis: number): string => `${(millis / 1000).toFixed(1)} s`
 
 export class WorldView {
   readonly element: HTMLElement

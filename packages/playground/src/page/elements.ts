@@ -33,3 +33,5 @@ export const button = (text: string, attributes: Attributes, onClick: () => void
 export const setText = (element: HTMLElement, text: string): void => {
   if (element.textContent !== text) element.textContent = text
 }
+
+export const seconds = (millis: number): string => `${(millis / 1000).toFixed(1)} s`

@@ -5,8 +5,9 @@
 import { type Fault, fromQuery, type Kind, type Letter, letters, type Run, toQuery } from "../faults.ts"
 import { load } from "../Network.ts"
 import { type LockKind, World } from "../World.ts"
-import { button, el, setText } from "./elements.ts"
-import { seconds, WorldView } from "./WorldView.ts"
+import { button, el, seconds, setText } from "./elements.ts"
+import { HistoryPlayer } from "./HistoryPlayer.ts"
+import { WorldView } from "./WorldView.ts"
 
 const kinds: ReadonlyArray<LockKind> = ["set-nx", "library"]
 
@@ -57,6 +58,7 @@ export const mount = async (root: HTMLElement): Promise<() => void> => {
 class Playground {
   readonly #root: HTMLElement
   readonly #views = kinds.map((kind) => new WorldView(kind))
+  readonly #history = new HistoryPlayer()
   readonly #clock = el("output", { class: "clock", "aria-label": "virtual time" })
   readonly #play = button("Play", { class: "brand" }, () => this.#setPlaying(!this.#isPlaying))
   readonly #speed = el("select", { "aria-label": "Speed" })
@@ -145,7 +147,8 @@ class Playground {
           ["overwrote", "deposit lost"]
         ].map(([name, text]) => el("span", {}, el("i", { class: name! }), text!))
       ),
-      el("div", { class: "row" }, el("label", {}, "seed ", this.#seed), this.#link)
+      el("div", { class: "row" }, el("label", {}, "seed ", this.#seed), this.#link),
+      this.#history.element
     )
     this.#begin(this.#run, false)
     this.#setPlaying(!window.matchMedia("(prefers-reduced-motion: reduce)").matches)
@@ -234,6 +237,7 @@ class Playground {
 
   end(): void {
     this.#setPlaying(false)
+    this.#history.end()
     this.#root.replaceChildren()
   }
 }
