@@ -142,6 +142,76 @@ const fixes = {
     file: `${internal}/hold/Lease.ts`,
     fixed: "...(this.renewalFailure === undefined ? undefined : { cause: this.renewalFailure })",
     broken: ""
+  },
+  "late-report": {
+    file: "lua/fair_lock/refresh.lua",
+    fixed: "--@include deadline\nlocal waiter_timeout",
+    broken: "local time = redis.call('TIME')\nlocal waiter_timeout"
+  },
+  "late-place": {
+    file: `${internal}/wait/FairQueue.ts`,
+    fixed: "if (head.startsWith(`${this.#client.clientId}:`)) this.removePlaces([head])",
+    broken: "void head"
+  },
+  "late-refresh": {
+    file: `${internal}/wait/FairQueue.ts`,
+    fixed: "Effect.sync(() => lines.openFair(this.#keys).removePlaces(owners))",
+    broken: "Effect.sync(() => void [lines, owners])"
+  },
+  "late-turn": {
+    file: `${internal}/hold/rollback.ts`,
+    fixed: "if (left < 0) return",
+    broken: "if (left < 1e9) return"
+  },
+  "closed-first": {
+    file: `${internal}/client/closing.ts`,
+    fixed: "const left = client.toGiveBack\n",
+    broken: "const left = client.toGiveBack && new Set<Returnable>()\n"
+  },
+  "late-grant": {
+    file: `${internal}/hold/Lease.ts`,
+    fixed: "return now < deadline ? new Lease",
+    broken: "return deadline > 0 ? new Lease"
+  },
+  "expired-keys": {
+    file: `${internal}/store/memory/Keyspace.ts`,
+    fixed: "freed < freedPerWrite",
+    broken: "freed < 0 * freedPerWrite"
+  },
+  "first-failure": {
+    file: `${internal}/acquire/ask.ts`,
+    fixed: "const failure = waits ? transientFailure(cause) : undefined",
+    broken: "const failure = waits === undefined ? transientFailure(cause) : undefined"
+  },
+  "too-few-replicas": {
+    file: `${internal}/report/storeReasons.ts`,
+    fixed: '  "NotEnoughReplicas",\n',
+    broken: ""
+  },
+  "short-marker": {
+    file: `${internal}/hold/AnonymousPermits.ts`,
+    fixed: "undoMillis + maxSends * Math.ceil(client.store.commandTimeoutMillis)",
+    broken: "undoMillis + 0 * maxSends"
+  },
+  "long-held-permits": {
+    file: `${internal}/hold/AnonymousPermits.ts`,
+    fixed: "now - this.askedAt > heldMarkerMillis - trustMillis\n",
+    broken: "now - this.askedAt > 1e6 * heldMarkerMillis\n"
+  },
+  "untyped-url": {
+    file: "packages/ioredis/src/RedisUrl.ts",
+    fixed: 'typeof text === "string" ? parts(text)',
+    broken: "text !== undefined ? parts(text)"
+  },
+  "outer-hold": {
+    file: `${internal}/hold/Watchdog.ts`,
+    fixed: "lease.renewedUntil - this.#leadMillis",
+    broken: "lease.deadline - this.#leadMillis"
+  },
+  "five-seconds": {
+    file: "lua/include/fair/skip_the_dead.lua",
+    fixed: "math.min(3 * still, 5000)",
+    broken: "3 * still"
   }
 }
 
@@ -164,7 +234,7 @@ const run = (command, args, cwd) => {
 const build = () => {
   run("node", ["packages/core/scripts/embed-lua.mjs"], ".")
   // with type errors, too: a fix may be needed for the types as well
-  run("node_modules/.bin/tsc", ["-b", "packages/core"], ".")
+  run("node_modules/.bin/tsc", ["-b", "packages/core", "packages/ioredis"], ".")
 }
 
 /** The numbers of tests with this title that pass and that fail; it stops at the first one that fails. */
