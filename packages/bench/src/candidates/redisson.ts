@@ -7,5 +7,6 @@ export const candidate: Program = {
   // An unlock reads its latch within the script, and sends DEL for it afterwards. A semaphore has none.
   sentNevertheless: (calls) => Math.min(calls("del"), calls("get")),
   warmUp: 3,
-  start: ({ leaseMillis, otherPorts = [], port }) => startJava([leaseMillis, port, ...otherPorts].map(String))
+  start: ({ leaseMillis, otherPorts = [], port }) =>
+    startJava(["redisson", leaseMillis, port, ...otherPorts].map(String))
 }

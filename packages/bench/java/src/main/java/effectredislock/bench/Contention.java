@@ -3,8 +3,6 @@ package effectredislock.bench;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.redisson.api.RSemaphore;
-import org.redisson.api.RedissonClient;
 
 /** Workers that contend for one name. */
 final class Contention {
@@ -38,7 +36,7 @@ final class Contention {
         double leftAt;
     }
 
-    static List<Section> run(RedissonClient redisson, Order order) throws InterruptedException {
+    static List<Section> run(Library library, Order order) throws InterruptedException {
         double until = now() + order.limitMillis;
         AtomicInteger begun = new AtomicInteger();
         List<Party> partyOf = new ArrayList<>();
@@ -49,7 +47,7 @@ final class Contention {
         for (int i = 0; i < partyOf.size(); i++) sections.add(new ArrayList<>());
         Workers.run(partyOf.size(), worker -> {
             String kind = partyOf.get(worker).kind;
-            Guarding guarding = guarding(redisson, kind, order);
+            Guarding guarding = library.guarding(kind, order.name, order.permits);
             for (int done = 0; done < order.sectionsEach; done++) {
                 double askedAt = now();
                 if (askedAt > until || begun.getAndIncrement() >= order.sectionsInAll) return;
@@ -69,13 +67,6 @@ final class Contention {
         List<Section> all = new ArrayList<>();
         for (List<Section> ofWorker : sections) all.addAll(ofWorker);
         return all;
-    }
-
-    private static Guarding guarding(RedissonClient redisson, String kind, Order order) {
-        if (!kind.equals("semaphore")) return Guarding.of(redisson, kind, order.name);
-        RSemaphore semaphore = redisson.getSemaphore(order.name);
-        semaphore.trySetPermits(order.permits);
-        return Guarding.of(semaphore);
     }
 
     private static void pause(Integer millis) throws InterruptedException {

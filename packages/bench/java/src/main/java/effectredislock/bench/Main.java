@@ -8,41 +8,37 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
-import org.redisson.Redisson;
-import org.redisson.api.RedissonClient;
-import org.redisson.config.Config;
 
 /**
- * Redisson as it is measured: a process that performs tasks on command. Every line of the input is one task with its order,
+ * A library as it is measured: a process that performs tasks on command. Its arguments are the library, {@code redisson} or
+ * {@code curator}, the lease in milliseconds and the servers' ports. Every line of the input is one task with its order,
  * {@code {"id": ..., "task": ..., "order": ...}}; every line of the output except the first is a report,
  * {@code {"id": ..., "report": ...}}. The process ends with its input.
  */
 public final class Main {
-    private final List<RedissonClient> servers;
+    private final Library library;
     private final Waiters waiters;
-    private final Holding holding;
     private final Gson gson = new Gson();
 
-    private Main(List<RedissonClient> servers) {
-        this.servers = servers;
-        RedissonClient redisson = servers.get(0);
-        this.waiters = new Waiters(redisson);
-        this.holding = new Holding(redisson);
+    static final class Held {
+        String kind;
+        List<String> names;
+    }
+
+    private Main(Library library) {
+        this.library = library;
+        this.waiters = new Waiters(library);
     }
 
     public static void main(String[] arguments) throws Exception {
-        long leaseMillis = Long.parseLong(arguments[0]);
-        // Redisson with its defaults, except for the address and the lease.
-        List<RedissonClient> servers = new ArrayList<>();
-        for (int i = 1; i < arguments.length; i++) {
-            Config config = new Config();
-            config.setLockWatchdogTimeout(leaseMillis);
-            config.useSingleServer().setAddress("redis://127.0.0.1:" + arguments[i]);
-            servers.add(Redisson.create(config));
-        }
-        Main main = new Main(servers);
+        long leaseMillis = Long.parseLong(arguments[1]);
+        List<String> ports = Arrays.asList(arguments).subList(2, arguments.length);
+        Main main = new Main(
+            arguments[0].equals("curator")
+                ? new CuratorLibrary(leaseMillis, ports)
+                : new RedissonLibrary(leaseMillis, ports));
 
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         main.say("{\"ready\":true}");
@@ -75,21 +71,23 @@ public final class Main {
     private Object perform(String task, JsonElement order) throws Exception {
         switch (task) {
             case "pairs":
-                return Pairs.run(servers, gson.fromJson(order, Pairs.Order.class));
+                return Pairs.run(library, gson.fromJson(order, Pairs.Order.class));
             case "contend":
-                return Contention.run(servers.get(0), gson.fromJson(order, Contention.Order.class));
+                return Contention.run(library, gson.fromJson(order, Contention.Order.class));
             case "wait":
                 waiters.start(gson.fromJson(order, Waiters.Order.class));
                 return null;
             case "gaveUp":
                 return waiters.gaveUp();
             case "hold":
-                holding.take(gson.fromJson(order, Holding.Order.class));
+                Held held = gson.fromJson(order, Held.class);
+                library.hold(held.kind, held.names);
                 return null;
             case "lost":
-                return holding.lost();
+                // neither library reports losses: Redisson's are counted in Redis
+                return 0;
             case "release":
-                holding.release();
+                library.release();
                 return null;
             case "cpuMicros":
                 return cpuMicros();

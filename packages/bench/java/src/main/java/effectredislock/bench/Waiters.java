@@ -1,8 +1,6 @@
 package effectredislock.bench;
 
 import java.util.concurrent.atomic.AtomicInteger;
-import org.redisson.api.RLock;
-import org.redisson.api.RedissonClient;
 
 /** Threads that wait for a lock that another process holds, and keep it once acquired. */
 final class Waiters {
@@ -11,20 +9,19 @@ final class Waiters {
         int waiters;
     }
 
-    private final RedissonClient redisson;
+    private final Library library;
     private final AtomicInteger gaveUp = new AtomicInteger();
 
-    Waiters(RedissonClient redisson) {
-        this.redisson = redisson;
+    Waiters(Library library) {
+        this.library = library;
     }
 
     void start(Order order) {
         for (int i = 0; i < order.waiters; i++) {
             Thread thread = new Thread(() -> {
-                RLock lock = redisson.getLock(order.name);
                 try {
-                    lock.lock();
-                } catch (RuntimeException problem) {
+                    library.guarding("lock", order.name, 0).acquire();
+                } catch (Exception problem) {
                     gaveUp.incrementAndGet();
                 }
             });

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicReference;
 /** Threads that do the same thing at once. */
 final class Workers {
     interface Work {
-        void run(int worker) throws InterruptedException;
+        void run(int worker) throws Exception;
     }
 
     static void run(int count, Work work) throws InterruptedException {
