@@ -1,6 +1,6 @@
 import type { Connection, Counting, Kind } from "./Candidate.ts"
 import type { Performer } from "./Performer.ts"
-import type { ServerCounters } from "./servers/ServerCounters.ts"
+import type { Counters } from "./servers/ServerCounters.ts"
 
 /** The figures of one run, by metric. */
 export type Sample = Readonly<Record<string, number>>
@@ -28,7 +28,7 @@ export interface Run {
   readonly port: number
   /** The other servers, if the workload needs more than one. */
   readonly otherPorts: ReadonlyArray<number>
-  readonly counters: ServerCounters
+  readonly counters: Counters
   /** Small counts, to check that everything works; not to be quoted. */
   readonly quick: boolean
   /** How many times longer than others the candidate warms up. */

@@ -1,5 +1,7 @@
 import { parseArgs } from "node:util"
 import { catalog, type Entry, ours, redisson } from "./candidates/catalog.ts"
+import { systems } from "./compared/catalog.ts"
+import { comparisons } from "./compared/workloads.ts"
 import type { Workload } from "./Workload.ts"
 import { groups, workloads } from "./workloads/catalog.ts"
 
@@ -12,6 +14,7 @@ export const usage = `pnpm bench [options]
   --json FILE           all figures of all rounds
   --plot FILE           draw how the figures of W12, W7 with W13, and W14 grow
   --write               write docs/benchmarks.md and .svg after a partial run as well
+  --compare             compare other systems instead, each on a server that is started for it
   --help
 
 Workloads: ${workloads.map(({ id }) => id).join(", ")}
@@ -19,10 +22,17 @@ Groups: ${Object.entries(groups)
   .map(([name, members]) => `${name} (${members.map(({ id }) => id).join(", ")})`)
   .join(", ")}
 Candidates: ${catalog.map(({ name }) => name).join(", ")} ("ours" for ${ours}, "redisson" for ${redisson})
+
+With --compare, in one round by default, on Linux:
+Workloads: ${comparisons.map(({ id }) => id).join(", ")}
+Candidates: ${[...new Set(systems.map(({ name }) => name.split(",")[0]!))].join(", ")}; some are measured with several
+settings: "etcd" for all of etcd's, "etcd/fast" for one
 `
 
 export interface Arguments {
   readonly help: boolean
+  /** Whether other systems are compared. */
+  readonly compare: boolean
   readonly rounds: number
   readonly quick: boolean
   readonly workloads: ReadonlyArray<Workload>
@@ -44,6 +54,7 @@ export const parseArguments = (args: ReadonlyArray<string>): Arguments => {
     args: args[0] === "--" ? args.slice(1) : [...args],
     options: {
       help: { type: "boolean", default: false },
+      compare: { type: "boolean", default: false },
       rounds: { type: "string" },
       quick: { type: "boolean", default: false },
       only: { type: "string" },
@@ -53,28 +64,39 @@ export const parseArguments = (args: ReadonlyArray<string>): Arguments => {
       write: { type: "boolean", default: false }
     }
   })
-  const rounds = Number(values.rounds ?? (values.quick ? 1 : 3))
+  const { compare } = values
+  const rounds = Number(values.rounds ?? (values.quick || compare ? 1 : 3))
   if (!Number.isInteger(rounds) || rounds < 1) throw new Error("--rounds: a whole number, at least 1")
+  const allWorkloads = compare ? comparisons : workloads
   const chosenWorkloads =
     values.only === undefined
-      ? workloads
+      ? allWorkloads
       : listOf(values.only).flatMap((id) => {
           // a group, or a workload with its variants
-          const chosen = groups[id] ?? workloads.filter(({ id: own }) => own === id || own.startsWith(`${id}-`))
+          const chosen =
+            (compare ? undefined : groups[id]) ??
+            allWorkloads.filter(({ id: own }) => own === id || own.startsWith(`${id}-`))
           if (chosen.length === 0) throw new Error(`--only: there is no workload ${id}`)
           return chosen
         })
+  const allCandidates: ReadonlyArray<Entry> = compare ? systems : catalog
   const chosenCandidates =
     values.candidates === undefined
-      ? catalog
-      : listOf(values.candidates).map((name) => {
-          const chosen = catalog.find((entry) => entry.name === (shortNames[name] ?? name))
-          if (chosen === undefined) throw new Error(`--candidates: there is no candidate ${name}`)
+      ? allCandidates
+      : listOf(values.candidates).flatMap((name) => {
+          const [own, setting] = (shortNames[name] ?? name).split("/")
+          const chosen = allCandidates.filter((entry) => {
+            const [system, ownSetting] = entry.name.split(", ")
+            return system === own && (setting === undefined || setting === ownSetting)
+          })
+          if (chosen.length === 0) throw new Error(`--candidates: there is no candidate ${name}`)
           return chosen
         })
-  const complete = !values.quick && values.only === undefined && values.candidates === undefined && rounds >= 3
+  const complete =
+    !values.quick && values.only === undefined && values.candidates === undefined && (compare || rounds >= 3)
   return {
     help: values.help,
+    compare,
     rounds,
     quick: values.quick,
     workloads: chosenWorkloads,

@@ -1,6 +1,6 @@
 import type { Counting } from "./Candidate.ts"
 import type { Performer } from "./Performer.ts"
-import { commandsSent, type ServerCounters } from "./servers/ServerCounters.ts"
+import { commandsSent, type Counters } from "./servers/ServerCounters.ts"
 
 /** The cost of some work. */
 export interface Cost {
@@ -21,7 +21,7 @@ const cpuMicros = async (performers: ReadonlyArray<Performer>): Promise<number> 
  * compiled code: the compiler would be measured.
  */
 export const measure = async (
-  subject: { readonly candidate: Counting; readonly counters: ServerCounters },
+  subject: { readonly candidate: Counting; readonly counters: Counters },
   performers: ReadonlyArray<Performer>,
   work: () => Promise<unknown>
 ): Promise<Cost> => {

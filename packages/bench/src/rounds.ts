@@ -2,24 +2,20 @@ import type { Arguments } from "./arguments.ts"
 import { type Entry, runsIn } from "./candidates/catalog.ts"
 import { Child } from "./processes/Child.ts"
 import type { WorkloadArgument } from "./processes/workloadProcess.ts"
-import type { RedisServer } from "./servers/RedisServer.ts"
+import type { Place } from "./Place.ts"
+import { figure } from "./report/tables.ts"
 import { Results } from "./Results.ts"
 import type { Sample, Workload } from "./Workload.ts"
 
+/** Empties the servers on which a candidate runs a workload. */
+export type PlaceFor = (candidate: Entry, workload: Workload) => Promise<Place>
+
 /** One candidate in one workload, in a process of its own. */
-const runOnce = async (
-  servers: ReadonlyArray<RedisServer>,
-  workload: Workload,
-  candidate: Entry,
-  quick: boolean
-): Promise<Sample> => {
-  const [server, ...others] = servers.slice(0, workload.servers ?? 1)
-  await Promise.all(servers.map((server) => server.clear()))
+const runOnce = async (place: Place, workload: Workload, candidate: Entry, quick: boolean): Promise<Sample> => {
   const child = new Child("./workloadProcess.js", {
     workload: workload.id,
     candidate: candidate.name,
-    port: server!.port,
-    otherPorts: others.map(({ port }) => port),
+    place,
     quick
   } satisfies WorkloadArgument)
   let timer: NodeJS.Timeout | undefined
@@ -42,8 +38,8 @@ const rotated = <A>(all: ReadonlyArray<A>, by: number): ReadonlyArray<A> => {
 
 /** Runs everything, round by round, the candidates of a workload one right after the other. */
 export const runRounds = async (
-  servers: ReadonlyArray<RedisServer>,
-  { candidates, quick, rounds, workloads }: Arguments,
+  placeFor: PlaceFor,
+  { candidates, quick, rounds, workloads }: Pick<Arguments, "candidates" | "quick" | "rounds" | "workloads">,
   progress: (line: string) => void
 ): Promise<Results> => {
   const results = new Results()
@@ -70,11 +66,11 @@ export const runRounds = async (
         const where = `[${begun}/${total}] round ${round} ${workload.id} ${candidate.name}`
         const startedAt = performance.now()
         try {
-          const sample = await runOnce(servers, workload, candidate, quick)
+          const sample = await runOnce(await placeFor(candidate, workload), workload, candidate, quick)
           results.add(workload.id, candidate.name, round, sample)
           const { digits, metric, title } = workload.columns[0]!
           progress(
-            `${where}: ${sample[metric]!.toFixed(digits)} ${title} (${((performance.now() - startedAt) / 1000).toFixed(1)} s)`
+            `${where}: ${figure(sample[metric], digits)} ${title} (${((performance.now() - startedAt) / 1000).toFixed(1)} s)`
           )
         } catch (error) {
           const reason = error instanceof Error ? error.message : String(error)

@@ -116,12 +116,6 @@ export const catalog: ReadonlyArray<Entry> = [
   }
 ]
 
-export const entryOf = (name: string): Entry => {
-  const entry = catalog.find((entry) => entry.name === name)
-  if (entry === undefined) throw new Error(`there is no candidate ${name}`)
-  return entry
-}
-
 /** Whether it is a library rather than a bare loop. */
 export const isLibrary = (name: string): boolean => !name.startsWith("raw-")
 

@@ -1,5 +1,14 @@
 import { Effect, Exit, Layer, ManagedRuntime, Scope } from "effect"
-import { FairLock, Lock, MultiLock, ReadWriteLock, type RedisDriver, RedisLock, Semaphore } from "effect-redis-lock"
+import {
+  type AcknowledgeOptions,
+  FairLock,
+  Lock,
+  MultiLock,
+  ReadWriteLock,
+  type RedisDriver,
+  RedisLock,
+  Semaphore
+} from "effect-redis-lock"
 import { type Kind, namesOf, permits, type Session, type Step, type Worker } from "../Candidate.ts"
 
 const stepping = (step: Step | undefined): Effect.Effect<void> =>
@@ -51,10 +60,11 @@ const work = (worker: Worker) =>
 export const effectSession = async <E>(
   driver: Layer.Layer<RedisDriver.RedisDriver, E>,
   leaseMillis: number,
-  others: ReadonlyArray<Layer.Layer<RedisDriver.RedisDriver, E>> = []
+  others: ReadonlyArray<Layer.Layer<RedisDriver.RedisDriver, E>> = [],
+  acknowledge?: AcknowledgeOptions
 ): Promise<Session> => {
   const locksOver = (driver: Layer.Layer<RedisDriver.RedisDriver, E>) =>
-    Layer.provide(RedisLock.layer({ watchdogLeaseTime: leaseMillis }), driver)
+    Layer.provide(RedisLock.layer({ watchdogLeaseTime: leaseMillis, acknowledge }), driver)
   const runtime = ManagedRuntime.make(
     others.length === 0 ? locksOver(driver) : RedisLock.layerQuorum([driver, ...others].map(locksOver))
   )

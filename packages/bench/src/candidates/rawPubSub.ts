@@ -2,7 +2,7 @@ import type { Redis } from "ioredis"
 import type { Kind, Library } from "../Candidate.ts"
 import { dataCommands } from "./dataCommands.ts"
 import { overPromises } from "./promises.ts"
-import { holdWithTimers } from "./rawHash.ts"
+import { holdWithTimers } from "./polling.ts"
 import { channelOf, openRawScripts, type RawScripts } from "./rawScripts.ts"
 
 /** The waiters of this process for one lock, first come, first served; the first sends a request on every release message. */

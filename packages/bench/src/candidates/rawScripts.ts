@@ -1,5 +1,6 @@
 import { Redis } from "ioredis"
 import { type Kind, permits } from "../Candidate.ts"
+import { type Leases, owners } from "./polling.ts"
 
 /** An acquire and a release. */
 interface Scripts {
@@ -78,13 +79,8 @@ const scriptsOf: Readonly<Record<Kind, Scripts>> = {
 
 export const channelOf = (name: string): string => `${name}:released`
 
-export interface RawScripts {
+export interface RawScripts extends Leases {
   readonly client: Redis
-  readonly nextOwner: () => string
-  /** Tries once; returns whether it was granted. */
-  readonly tryAcquire: (kind: Kind, name: string, owner: string) => Promise<boolean>
-  readonly release: (kind: Kind, name: string, owner: string) => Promise<void>
-  readonly renew: (name: string, owner: string) => Promise<boolean>
 }
 
 export const openRawScripts = async (port: number, leaseMillis: number): Promise<RawScripts> => {
@@ -97,11 +93,9 @@ export const openRawScripts = async (port: number, leaseMillis: number): Promise
     releaseShas[kind] = await load(scriptsOf[kind].release)
   }
   const renewSha = await load(renewLua)
-  const process = crypto.randomUUID()
-  let owners = 0
   return {
     client,
-    nextOwner: () => `${process}:${++owners}`,
+    nextOwner: owners(),
     tryAcquire: async (kind, name, owner) =>
       (await client.evalsha(acquireShas[kind], 1, name, owner, leaseMillis)) === 1,
     release: async (kind, name, owner) => {

@@ -1,8 +1,8 @@
 /**
  * Performs the parent's tasks with one library, until it is killed.
  */
-import { entryOf } from "../candidates/catalog.ts"
 import type { Connection } from "../Candidate.ts"
+import { entryOf } from "../entries.ts"
 import { libraryPerformer } from "../performing/libraryPerformer.ts"
 import type { Task } from "../Performer.ts"
 import { argument, listen, run, say } from "./Parent.ts"

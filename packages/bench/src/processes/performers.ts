@@ -1,5 +1,5 @@
-import { entryOf } from "../candidates/catalog.ts"
 import type { Connection } from "../Candidate.ts"
+import { entryOf } from "../entries.ts"
 import { libraryPerformer } from "../performing/libraryPerformer.ts"
 import { type Performer, performerElsewhere } from "../Performer.ts"
 import { Child } from "./Child.ts"

@@ -4,13 +4,14 @@ import type { Workload } from "../Workload.ts"
 import { bareColour, faint, ink, ourColour, picture, text } from "./svg.ts"
 import { figure } from "./tables.ts"
 
-interface Bar {
+export interface Bar {
   readonly candidate: string
+  readonly colour: string
   readonly value: number
   readonly remark?: string
 }
 
-interface Panel {
+export interface Panel {
   readonly title: string
   readonly subtitle: string
   readonly bars: ReadonlyArray<Bar>
@@ -52,6 +53,7 @@ const panelsOf = (workload: Workload, results: Results): ReadonlyArray<Panel> =>
     const column = workload.columns[0]!
     const bars = rows.map(({ candidate, figures }) => ({
       candidate,
+      colour: colourOf(candidate),
       value: figures[column.metric]!,
       ...((figures["failed"] ?? 0) > 0 ? { remark: ", gave up" } : undefined)
     }))
@@ -71,7 +73,9 @@ const panelsOf = (workload: Workload, results: Results): ReadonlyArray<Panel> =>
   return workload.columns.flatMap((column): ReadonlyArray<Panel> => {
     if (aimedAt.length > 0 ? !aimedAt.includes(column.metric) : column.ratio !== true) return []
     const bars = rows.flatMap(({ candidate, ratios }) =>
-      Number.isFinite(ratios[column.metric]) ? [{ candidate, value: ratios[column.metric]! }] : []
+      Number.isFinite(ratios[column.metric])
+        ? [{ candidate, colour: colourOf(candidate), value: ratios[column.metric]! }]
+        : []
     )
     return [
       {
@@ -97,7 +101,7 @@ const drawPanel = (panel: Panel, x: number, y: number): string => {
     text(x, y + 14, panel.title, `font-size="14" font-weight="600" fill="${ink}"`),
     text(x, y + 31, panel.subtitle, `font-size="11.5" fill="${faint}"`)
   ]
-  panel.bars.forEach(({ candidate, remark = "", value }, index) => {
+  panel.bars.forEach(({ candidate, colour, remark = "", value }, index) => {
     const top = y + headHeight + index * rowHeight
     const length = Math.max(1, lengthOf(panel, value))
     const isOurs = candidate.startsWith(ours)
@@ -108,7 +112,7 @@ const drawPanel = (panel: Panel, x: number, y: number): string => {
         candidate,
         `font-size="12" text-anchor="end" fill="${ink}"${isOurs ? ` font-weight="600"` : ""}`
       ),
-      `<rect x="${left}" y="${top}" width="${length.toFixed(1)}" height="${barHeight}" rx="2" fill="${colourOf(candidate)}"/>`
+      `<rect x="${left}" y="${top}" width="${length.toFixed(1)}" height="${barHeight}" rx="2" fill="${colour}"/>`
     )
     if (panel.scale === "ratio" && value > panel.end) {
       // cut off: two strokes across the bar
@@ -135,11 +139,19 @@ const drawPanel = (panel: Panel, x: number, y: number): string => {
   return parts.join("\n")
 }
 
-/**
- * docs/benchmarks.svg: for every workload, how each candidate compares with the bare scripts.
- */
-export const drawing = (workloads: ReadonlyArray<Workload>, results: Results): string => {
-  const panels = workloads.flatMap((workload) => panelsOf(workload, results))
+/** Two panels in a row, below a legend. */
+export const drawPanels = (
+  panels: ReadonlyArray<Panel>,
+  {
+    heading,
+    kinds,
+    title
+  }: {
+    readonly title: string
+    readonly heading: string
+    readonly kinds: ReadonlyArray<{ readonly name: string; readonly colour: string }>
+  }
+): string => {
   const width = 2 * margin + 2 * panelWidth + gap
   const parts: Array<string> = []
   let y = topHeight
@@ -162,13 +174,30 @@ export const drawing = (workloads: ReadonlyArray<Workload>, results: Results): s
     width,
     height,
     margin,
-    title: "effect-redis-lock and other lock libraries, compared with bare scripts",
-    heading: "Ratios to two bare scripts over the same client, in the same run",
+    title,
+    heading,
     parts: [
       ...legend,
-      `<path d="M${legendX.toFixed(1)} 48h18" stroke="${ink}" stroke-dasharray="3 3" opacity="0.55"/>`,
-      text(legendX + 24, 52, "as the bare scripts", `font-size="12" fill="${ink}"`),
+      ...(panels.some(({ scale }) => scale === "ratio")
+        ? [
+            `<path d="M${legendX.toFixed(1)} 48h18" stroke="${ink}" stroke-dasharray="3 3" opacity="0.55"/>`,
+            text(legendX + 24, 52, "as the bare scripts", `font-size="12" fill="${ink}"`)
+          ]
+        : []),
       ...parts
     ]
   })
 }
+
+/**
+ * docs/benchmarks.svg: for every workload, how each candidate compares with the bare scripts.
+ */
+export const drawing = (workloads: ReadonlyArray<Workload>, results: Results): string =>
+  drawPanels(
+    workloads.flatMap((workload) => panelsOf(workload, results)),
+    {
+      title: "effect-redis-lock and other lock libraries, compared with bare scripts",
+      heading: "Ratios to two bare scripts over the same client, in the same run",
+      kinds
+    }
+  )

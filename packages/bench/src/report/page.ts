@@ -29,6 +29,7 @@ export const page = ({
     `${startedAt.toISOString().slice(0, 10)}, ${machine.hardware}, Node ${machine.node}, Redis ${machine.redis} on the same machine, ` +
       `ioredis ${machine.ioredis}, Effect ${machine.effect}; ${options.rounds} ${options.rounds === 1 ? "round" : "rounds"}` +
       `${options.quick ? ", **quick run with small counts: not to be quoted**" : ""}.`,
+    "[Compared with other systems](compared-systems.md) has figures of locks on MariaDB, PostgreSQL, ZooKeeper and etcd.",
     "![Ratios to the bare scripts](benchmarks.svg)",
     "## Method",
     "Absolute figures depend on the machine; compare the ratios (columns `x`) to two bare scripts of the same run. " +

@@ -10,8 +10,10 @@ export interface Table {
   readonly text?: ReadonlyArray<number>
 }
 
-export const figure = (value: number, digits: number): string =>
-  value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })
+export const figure = (value: number | undefined, digits: number): string =>
+  value === undefined || !Number.isFinite(value)
+    ? "–"
+    : value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })
 
 export const tableOf = (workload: Workload, results: Results, order: ReadonlyArray<string>): Table => {
   const rows = [...results.rows(workload)].sort((a, b) => order.indexOf(a.candidate) - order.indexOf(b.candidate))
@@ -24,8 +26,8 @@ export const tableOf = (workload: Workload, results: Results, order: ReadonlyArr
     rows: rows.map(({ candidate, figures, ratios }) => [
       candidate,
       ...workload.columns.flatMap(({ digits, metric, ratio }) => {
-        const value = figure(figures[metric]!, digits)
-        return ratio && hasRatios ? [value, ratios[metric] === undefined ? "–" : figure(ratios[metric], 2)] : [value]
+        const value = figure(figures[metric], digits)
+        return ratio && hasRatios ? [value, figure(ratios[metric], 2)] : [value]
       })
     ])
   }

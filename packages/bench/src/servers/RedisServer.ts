@@ -3,7 +3,7 @@ import { Effect, Exit, Scope } from "effect"
 import { Redis } from "ioredis"
 
 /**
- * A Redis of our own, without persistence, for one run of the benchmark; it ends with this process, however that ends.
+ * A Redis of our own, for one run of the benchmark; it ends with this process, however that ends.
  */
 export interface RedisServer {
   readonly port: number
@@ -12,9 +12,10 @@ export interface RedisServer {
   readonly stop: () => Promise<void>
 }
 
-export const startRedis = async (): Promise<RedisServer> => {
+/** Without persistence, unless the arguments say otherwise. */
+export const startRedis = async (args: ReadonlyArray<string> = []): Promise<RedisServer> => {
   const scope = Scope.makeUnsafe()
-  const server = await Effect.runPromise(Scope.provide(Server.start({ binary: "redis-server" }), scope))
+  const server = await Effect.runPromise(Scope.provide(Server.start({ binary: "redis-server", args }), scope))
   const client = new Redis(server.url)
   return {
     port: server.port,

@@ -5,34 +5,40 @@ export interface Counts {
   /** Calls by command. */
   readonly calls: ReadonlyMap<string, number>
   readonly cpuMicros: number
-  readonly bytesIn: number
 }
 
-/** What the harness itself sends. */
-const ownCommands: ReadonlySet<string> = new Set(["info", "exists", "flushall"])
+/** What a server has done since it was started. */
+export interface Counters {
+  readonly read: () => Promise<Counts>
+}
+
+/** What the harness itself sends, and replicas. */
+const ownCommands: ReadonlySet<string> = new Set(["info", "exists", "flushall", "psync", "replconf"])
 
 /** The counters of one Redis, or the sums of several, read over connections of their own. */
-export class ServerCounters {
+export class ServerCounters implements Counters {
   readonly #clients: ReadonlyArray<Redis>
+  readonly #replicas: ReadonlyArray<Redis>
 
-  constructor(ports: ReadonlyArray<number>) {
+  /** Of the replicas only the CPU time counts: what they run was sent to their master. */
+  constructor(ports: ReadonlyArray<number>, replicaPorts: ReadonlyArray<number> = []) {
     this.#clients = ports.map((port) => new Redis({ port }))
+    this.#replicas = replicaPorts.map((port) => new Redis({ port }))
   }
 
   async read(): Promise<Counts> {
     const calls = new Map<string, number>()
     let cpuMicros = 0
-    let bytesIn = 0
-    for (const client of this.#clients) {
-      const info = await client.info("commandstats", "cpu", "stats")
+    for (const client of [...this.#clients, ...this.#replicas]) {
+      const info = await client.info("commandstats", "cpu")
+      const field = (name: string) => Number(new RegExp(`^${name}:(.*)$`, "m").exec(info)?.[1])
+      cpuMicros += (field("used_cpu_user") + field("used_cpu_sys")) * 1e6
+      if (this.#replicas.includes(client)) continue
       for (const [, command, count] of info.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)) {
         calls.set(command!, (calls.get(command!) ?? 0) + Number(count))
       }
-      const field = (name: string) => Number(new RegExp(`^${name}:(.*)$`, "m").exec(info)?.[1])
-      cpuMicros += (field("used_cpu_user") + field("used_cpu_sys")) * 1e6
-      bytesIn += field("total_net_input_bytes")
     }
-    return { calls, cpuMicros, bytesIn }
+    return { calls, cpuMicros }
   }
 
   /** How many of these keys do not exist on the first server. */
@@ -41,7 +47,7 @@ export class ServerCounters {
   }
 
   close(): void {
-    for (const client of this.#clients) client.disconnect()
+    for (const client of [...this.#clients, ...this.#replicas]) client.disconnect()
   }
 }
 

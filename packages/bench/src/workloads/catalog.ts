@@ -1,3 +1,4 @@
+import { comparisons } from "../compared/workloads.ts"
 import type { Workload } from "../Workload.ts"
 import { w1 } from "./w1OneWorker.ts"
 import { w10Five, w10FiveMany, w10Three, w10ThreeMany } from "./w10RedLock.ts"
@@ -86,7 +87,7 @@ export const groups: Readonly<Record<string, ReadonlyArray<Workload>>> = {
 }
 
 export const workloadOf = (id: string): Workload => {
-  const workload = workloads.find((workload) => workload.id === id)
+  const workload = [...workloads, ...comparisons].find((workload) => workload.id === id)
   if (workload === undefined) throw new Error(`there is no workload ${id}`)
   return workload
 }

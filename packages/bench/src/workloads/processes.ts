@@ -15,7 +15,11 @@ export const startContenders = async (
   order: Pick<ContentionOrder, "name" | "parties" | "permits"> & { readonly warmUpMillis: number }
 ): Promise<ReadonlyArray<Performer>> => {
   const { name, parties, permits, warmUpMillis } = order
-  const performers = await run.startApart(processes, { port: run.port, leaseMillis: 30_000 })
+  const performers = await run.startApart(processes, {
+    port: run.port,
+    otherPorts: run.otherPorts,
+    leaseMillis: 30_000
+  })
   if (run.warmUp > 1) {
     // Hand-offs are too few for a slow compiler, and share most of their code with uncontended locks.
     const pairs = Math.ceil(pairsToWarmUp / processes)

@@ -10,13 +10,19 @@ const sectionsInAll = 600
 const leastSectionsEach = 60
 
 /** One worker in each process, that asks again at once: everybody but the holder waits, all the time. */
-const measureCrowd = async (run: Run, processes: number): Promise<Sample> => {
-  const order = { name: "w12", parties: [{ kind: "lock", workers: 1 }], thinkMillis: 0 } as const
+export const measureCrowd = async (
+  run: Run,
+  {
+    name,
+    processes,
+    sectionsEach
+  }: { readonly name: string; readonly processes: number; readonly sectionsEach: number }
+): Promise<Sample> => {
+  const order = { name, parties: [{ kind: "lock", workers: 1 }], thinkMillis: 0 } as const
   const performers = await startContenders(run, processes, { ...order, warmUpMillis: run.quick ? 500 : 2000 })
-  const each = run.quick ? 5 : Math.max(Math.ceil(sectionsInAll / processes), leastSectionsEach)
   const { cost, sections } = await measureContenders(run, performers, {
     ...order,
-    sectionsEach: each,
+    sectionsEach,
     limitMillis: 90_000,
     sectionMillis
   })
@@ -54,7 +60,12 @@ const crowd = (processes: number): Workload => ({
   ],
   rounds: 1,
   limitMillis: 240_000,
-  run: (run) => measureCrowd(run, processes)
+  run: (run) =>
+    measureCrowd(run, {
+      name: "w12",
+      processes,
+      sectionsEach: run.quick ? 5 : Math.max(Math.ceil(sectionsInAll / processes), leastSectionsEach)
+    })
 })
 
 export const crowdSizes = [2, 8, 24, 64]

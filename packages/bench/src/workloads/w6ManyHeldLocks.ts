@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { measure } from "../measure.ts"
+import { ServerCounters } from "../servers/ServerCounters.ts"
 import type { Run, Sample, Workload } from "../Workload.ts"
 
 const leaseMillis = 3000
 const seconds = 10
 
 const measureHolding = async (run: Run): Promise<Sample> => {
-  const { candidate, counters, port, quick } = run
+  const { candidate, port, quick } = run
   const count = quick ? 500 : 2000
   const performer = await run.start({ port, leaseMillis })
   for (let i = 0; i < run.warmUp; i++) {
@@ -21,7 +22,7 @@ const measureHolding = async (run: Run): Promise<Sample> => {
   const acquiredAt = performance.now()
   const cost = await measure(run, [performer], () => sleep(quick ? 3300 : seconds * 1000))
   const heap = (await performer.heapBytes()) - heapBefore
-  const missing = await counters.missing(names.map(candidate.keyOf ?? ((name) => name)))
+  const missing = await new ServerCounters([port]).missing(names.map(candidate.keyOf ?? ((name) => name)))
   const lost = Math.max(missing, await performer.lost())
   const releasedFrom = performance.now()
   await performer.release()
