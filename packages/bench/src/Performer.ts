@@ -11,6 +11,7 @@ export interface PairsOrder {
 }
 
 export interface PairsReport {
+  readonly p10Micros: number
   readonly p50Micros: number
   readonly p99Micros: number
   readonly millis: number

@@ -11,8 +11,10 @@ const ownName = (name: string): string => `${name}:${process.pid}`
 
 const ofAll = { kinds: ["lock"], reference, targets: [] } as const
 
+/** Whatever else the machine does, one pair in ten is hardly disturbed: the 10th percentile is compared first. */
 const pairColumns: ReadonlyArray<Column> = [
-  { metric: "p50Micros", title: "p50 µs/pair", digits: 0, better: "lower", ratio: true },
+  { metric: "p10Micros", title: "p10 µs/pair", digits: 0, better: "lower", ratio: true },
+  { metric: "p50Micros", title: "p50 µs", digits: 0, better: "lower" },
   { metric: "p99Micros", title: "p99 µs", digits: 0, better: "lower" },
   { metric: "pairsPerSecond", title: "pairs/s", digits: 0, better: "higher" },
   { metric: "serverMicros", title: "server CPU µs/pair", digits: 0, better: "lower", ratio: true },

@@ -34,6 +34,7 @@ export const runPairs = async (
   )
   return {
     millis: performance.now() - beganAt,
+    p10Micros: percentile(latencies, 0.1) * 1000,
     p50Micros: percentile(latencies, 0.5) * 1000,
     p99Micros: percentile(latencies, 0.99) * 1000
   }

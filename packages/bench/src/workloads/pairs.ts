@@ -47,8 +47,9 @@ export const measurePairs = async (
   const cost = await measure(run, [performer], async () => {
     report = await performer.pairs({ kind, prefix, lockPer, workers, pairs })
   })
-  const { millis, p50Micros, p99Micros } = report!
+  const { millis, p10Micros, p50Micros, p99Micros } = report!
   return {
+    p10Micros,
     p50Micros,
     p99Micros,
     pairsPerSecond: (pairs / millis) * 1000,

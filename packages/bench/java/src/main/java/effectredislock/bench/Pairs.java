@@ -16,6 +16,7 @@ final class Pairs {
     }
 
     static final class Report {
+        double p10Micros;
         double p50Micros;
         double p99Micros;
         double millis;
@@ -38,6 +39,7 @@ final class Pairs {
         Report report = new Report();
         report.millis = (System.nanoTime() - startedAt) / 1e6;
         Arrays.sort(nanos);
+        report.p10Micros = nanos[(int) (0.1 * nanos.length)] / 1e3;
         report.p50Micros = nanos[(int) (0.5 * nanos.length)] / 1e3;
         report.p99Micros = nanos[(int) (0.99 * nanos.length)] / 1e3;
         return report;
