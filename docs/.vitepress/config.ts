@@ -164,6 +164,7 @@ export default defineConfig({
         items: [
           page("Compared with other libraries", "/comparison"),
           page("Benchmarks", "/benchmarks"),
+          page("Compared with other systems", "/compared-systems"),
           page("Contention", "/contention"),
           page("Track record", "/track-record"),
           page("Architecture", "/architecture"),

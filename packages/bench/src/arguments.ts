@@ -13,7 +13,7 @@ export const usage = `pnpm bench [options]
   --candidates a,b      these candidates; the references are needed for ratios
   --json FILE           all figures of all rounds
   --plot FILE           draw how the figures of W12, W7 with W13, and W14 grow
-  --write               write docs/benchmarks.md and .svg after a partial run as well
+  --write               write the page in docs/ and its pictures after a partial run as well
   --compare             compare other systems instead, each on a server that is started for it
   --help
 
