@@ -8,6 +8,8 @@ export const candidate: Library = {
   keyOf: (name) => `@simple-redis-mutex:lock-${name}`,
   open: async ({ leaseMillis, port }) => {
     const client = createClient({ socket: { port } })
+    // it throws otherwise, where a connection breaks
+    client.on("error", () => {})
     await client.connect()
     const acquire = (name: string) => lock(client, name, { timeout: leaseMillis })
     return {

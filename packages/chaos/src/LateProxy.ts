@@ -16,11 +16,15 @@ class Line {
   readonly #delivered: (bytes: Buffer) => void
   readonly #gone: () => void
   #isAnswered = false
+  /** What is lost of it. */
+  #dropped: "requests" | "replies" | undefined
   /** What the client has sent and the server has not got, while it is held back. */
   #held: Array<Buffer> | undefined
   #timer: NodeJS.Timeout | undefined
   /** Whether the client has sent anything. */
   hasSpoken = false
+  /** Whether it has subscribed to anything. */
+  isSubscribed = false
 
   constructor(
     client: Socket,
@@ -36,12 +40,16 @@ class Line {
     client.setNoDelay(true)
     client.on("data", (bytes) => {
       this.hasSpoken = true
+      // of a push protocol the text is all that tells
+      this.isSubscribed ||= /\bs?subscribe\r\n/i.test(bytes.toString("latin1"))
+      if (this.#dropped === "requests") return
       if (this.#held === undefined) this.#server.write(bytes)
       else this.#held.push(bytes)
     })
     this.#server.on("data", (bytes) => {
       if (!this.#isAnswered) answered()
       this.#isAnswered = true
+      if (this.#dropped === "replies") return
       if (!client.destroyed) client.write(bytes)
     })
     client.on("error", () => {})
@@ -85,6 +93,11 @@ class Line {
 
   pause(): void {
     this.#client.pause()
+    this.pauseReplies()
+  }
+
+  /** What the server sends stays on the way, in its order. */
+  pauseReplies(): void {
     this.#server.pause()
   }
 
@@ -93,9 +106,16 @@ class Line {
     this.#server.resume()
   }
 
+  /** From now on what goes one way is lost: until the connection breaks, as no other bytes may come in its place. */
+  drop(what: "requests" | "replies"): void {
+    this.#dropped = what
+  }
+
   cut(): void {
     // the bytes of a connection that is late already come in their own time
-    if (this.#held === undefined) this.destroy()
+    if (this.#held !== undefined) return
+    this.#client.resetAndDestroy()
+    this.destroy()
   }
 
   destroy(): void {
@@ -173,6 +193,24 @@ export class LateProxy {
   /** Delivers now whatever was to arrive later. */
   deliverAll(): void {
     for (const line of this.#lines) line.deliver()
+  }
+
+  /** Messages of the present subscriptions stay on the way until the returned function is called. */
+  holdMessages(): () => void {
+    const lines = [...this.#lines].filter(({ isSubscribed }) => isSubscribed)
+    for (const line of lines) line.pauseReplies()
+    return () => {
+      for (const line of lines) line.resume()
+    }
+  }
+
+  /** What goes one way over the present connections is lost; the returned function breaks them. */
+  drop(what: "requests" | "replies"): () => void {
+    const lines = [...this.#lines]
+    for (const line of lines) line.drop(what)
+    return () => {
+      for (const line of lines) line.cut()
+    }
   }
 
   /** Nothing passes until the returned function is called. */

@@ -1,0 +1,314 @@
+/**
+ * A chaos run: client processes enter sections under locks of some servers, while their connections, the servers and they themselves fail as a
+ * seed decides. The checker and `judge.ts` say what must hold nevertheless.
+ */
+import { RedisServer } from "@effect-redis-lock/testing"
+import { Deferred, Effect, Semaphore } from "effect"
+import type { Redis } from "ioredis"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { buildChecker, checkHistory, type Verdict } from "./check.ts"
+import { Clients, mortal, slots } from "./Clients.ts"
+import { type Kind, lockOf, now, permitsOf, type Told } from "./events.ts"
+import { type Operation, operationsOf, writeHistory } from "./history.ts"
+import { type Judgement, judge, type Violation } from "./judge.ts"
+import { describeFault, type Fault, nemeses, type OnServer, scheduleOf } from "./nemeses.ts"
+import { openSite, type ServerKind, type Site } from "./sites.ts"
+
+export interface ChaosOptions {
+  readonly seed: number
+  /** For how long faults begin, milliseconds. */
+  readonly millis: number
+  /** Default: one server. */
+  readonly server?: ServerKind
+  /** A library of the benchmark's catalog, or `naive`. Default: ours. */
+  readonly library?: string | undefined
+  /** Default: all that the servers and the library can do. */
+  readonly kinds?: ReadonlyArray<Kind> | undefined
+  /** Whether grants need all replicas, where there are some: without it only tokens must rise. Default: true. */
+  readonly acknowledge?: boolean
+  /** The kinds of fault. Default: all that let a lock be held by one at a time. */
+  readonly only?: ReadonlyArray<string> | undefined
+  /** Default: what the seed says. */
+  readonly faults?: ReadonlyArray<Fault>
+}
+
+export interface ChaosReport extends Judgement {
+  /** What the checker says; a reason, where it could not be built. */
+  readonly verdicts: ReadonlyArray<Verdict> | string
+  readonly faults: ReadonlyArray<Fault>
+  /** On the clock of the violations. */
+  readonly began: number
+  /** What was done to the locks. */
+  readonly operations: ReadonlyArray<Operation>
+  /** All that happened, a line each, in the order of time. */
+  readonly events: ReadonlyArray<{ readonly at: number; readonly line: string }>
+}
+
+const PATIENCE_MILLIS = 5000
+const LOOK_MILLIS = 50
+/** How long the processes may take to close, and the server to be clean. */
+const CLOSE_MILLIS = 15_000
+
+const kindsOn: Readonly<Record<ServerKind, ReadonlyArray<Kind>>> = {
+  single: ["fair", "plain", "permits", "leader"],
+  sentinel: ["plain", "permits", "leader"],
+  cluster: ["plain", "permits", "leader"],
+  quorum: ["plain"]
+}
+
+/** Whether a key may stay for a while when nothing is held and nobody waits: the last token of a name, and the label of a client. */
+const isLasting = (key: string): boolean => /^(?:redisson_lock_token|effect_redis_lock_client):/.test(key)
+
+/** Runs it all; the report says what came of it. */
+export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
+  const { acknowledge = true, library, millis, seed, server: kind = "single" } = options
+  const kinds = options.kinds ?? (library === undefined ? kindsOn[kind] : ["plain"])
+  // while the servers start
+  const checker = buildChecker()
+  const notes: Array<{ readonly at: number; readonly line: string }> = []
+  const note = (line: string) => void notes.push({ at: now(), line })
+  const site = yield* Effect.orDie(
+    openSite(kind, slots, (client, bytes) => note(`client ${client}: late bytes arrive: ${wordsOf(bytes)}`))
+  )
+  const resource = yield* Effect.orDie(RedisServer.start())
+  const clients = new Clients(site.ways, note, {
+    ...{ acknowledge, kinds, library, server: kind },
+    resource: resource.url
+  })
+  yield* Effect.addFinalizer(() => Effect.sync(() => clients.killAll()))
+  yield* clients.startAll
+  const watch = new Watch(kinds, site.redises.values().next().value!)
+  if (kind === "single" && library === undefined) yield* Effect.forkScoped(watch.look)
+  else yield* Effect.forkScoped(watch.tick)
+
+  const serverFault = Semaphore.makeUnsafe(1)
+  const commitOnServer = (fault: Fault, nemesis: OnServer) =>
+    Effect.gen(function* () {
+      note(describeFault(fault))
+      const before = clients.reachable
+      const at = now()
+      const redis = site.redises.get((yield* site.master(fault.of)).port)!
+      yield* nemesis.play({ site, redis }, fault)
+      yield* site.whole
+      note("server: it serves again")
+      return nemesis.breaks === true ? clients.comeBack(at, before) : Effect.void
+    })
+  const commit = (fault: Fault) => {
+    const nemesis = nemeses[fault.fault]!
+    if (nemesis.to === "server") return Effect.flatten(serverFault.withPermit(commitOnServer(fault, nemesis)))
+    note(describeFault(fault))
+    return nemesis.to === "process" ? clients.commit(fault, nemesis) : clients.disturb(fault, nemesis)
+  }
+
+  const faults =
+    options.faults ?? scheduleOf({ seed, millis, clients: slots, mortal, server: kind, only: options.only })
+  const began = now()
+  note(`the run begins: seed ${seed}, ${faults.length} faults`)
+  yield* Effect.forEach(
+    faults,
+    (fault) =>
+      Effect.andThen(
+        until(began + fault.at),
+        Effect.suspend(() => commit(fault))
+      ),
+    {
+      concurrency: "unbounded",
+      discard: true
+    }
+  )
+  yield* until(began + millis)
+  for (const { proxies } of site.ways) for (const proxy of proxies) proxy.deliverAll()
+  yield* site.whole
+  const calmSince = now()
+  note("the last fault is over")
+  const living = clients.finish()
+
+  const closed = yield* Effect.timeoutOption(
+    Effect.forEach(living, ({ gone }) => Deferred.await(gone), { discard: true }),
+    PATIENCE_MILLIS + CLOSE_MILLIS
+  )
+  const violations: Array<Violation> = [...clients.violations]
+  if (closed._tag === "None") {
+    const what = "not all client processes have ended, though every fiber has only one section to go"
+    violations.push({ at: now(), what })
+  } else if (library === undefined) violations.push(...(yield* leftovers(site)))
+  note("the run is over")
+
+  const told = clients.told.sort((a, b) => a.at - b.at)
+  const seen = [...clients.seen, ...watch.seen].sort((a, b) => a.at - b.at)
+  const fibers = clients.fibers
+  const judgement = judge(told, seen, {
+    calmSince,
+    // a machine that stands still serves nobody
+    patience: PATIENCE_MILLIS + watch.stalledSince(calmSince) + clients.stalledSince(calmSince),
+    living: living.map(({ process }) => ({ process, fibers }))
+  })
+  const operations = operationsOf(judgement.sections, told, kinds)
+  const reason = yield* Effect.promise(() => checker)
+  const verdicts = reason ?? (yield* Effect.promise(() => checked(operations)))
+  const isForgetful =
+    (!acknowledge && (kind === "sentinel" || kind === "cluster")) ||
+    faults.some(({ fault }) => nemeses[fault]!.forgets === true)
+  if (typeof verdicts !== "string") violations.push(...anomaliesOf(verdicts, isForgetful))
+  const report: ChaosReport = {
+    ...judgement,
+    violations: [...judgement.violations, ...violations].sort((a, b) => a.at - b.at),
+    verdicts,
+    faults,
+    began,
+    operations,
+    events: [...notes, ...watch.notes, ...clients.notes, ...told.flatMap(shown)]
+      .sort((a, b) => a.at - b.at)
+      .map(({ at, line }) => ({ at: at - began, line }))
+  }
+  return report
+}, Effect.scoped)
+
+const until = (time: number) => Effect.suspend(() => Effect.sleep(Math.max(0, time - now())))
+
+const checked = async (operations: ReadonlyArray<Operation>): Promise<ReadonlyArray<Verdict>> => {
+  const directory = mkdtempSync(join(tmpdir(), "history-"))
+  try {
+    writeHistory(join(directory, "history.jsonl"), operations)
+    return await checkHistory(join(directory, "history.jsonl"))
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}
+
+/** Where Redis has forgotten what it granted, two may be in at once, and only tokens must rise. */
+const anomaliesOf = (verdicts: ReadonlyArray<Verdict>, isForgetful: boolean): ReadonlyArray<Violation> =>
+  verdicts.flatMap(({ anomalies, first = [], lock, model, undecided }) => {
+    if (isForgetful && model !== "fenced") return []
+    const holds = first.flatMap(([acquire]) => (acquire?.op === "acquire" ? [acquire] : []))
+    const who = holds.map(({ hold, process, token }) => `process ${process} (owner ${hold}, token ${token})`).join(", ")
+    return [
+      ...(undecided > 0 ? [{ at: now(), what: `${lock}, ${model}: the checker could not decide in time` }] : []),
+      ...(anomalies > 0
+        ? [
+            {
+              at: holds.at(-1)?.return ?? now(),
+              what: `${lock}, ${model}: ${anomalies} anomalies, the first of ${who}`
+            }
+          ]
+        : [])
+    ]
+  })
+
+/** The words of commands, for people: lengths left out, and scripts shortened. */
+const wordsOf = (bytes: Buffer): string => {
+  const words = bytes
+    .toString("latin1")
+    .split("\r\n")
+    .filter((word) => !/^[*$]\d+$/.test(word))
+    .map((word) => (word.length > 40 ? `${word.slice(0, 8)}...` : word))
+    .join(" ")
+  return words.length > 600 ? `${words.slice(0, 600)}...` : words
+}
+
+/** A line of what was told. */
+const shown = (event: Told): ReadonlyArray<{ readonly at: number; readonly line: string }> => {
+  const who = `process ${event.process}`
+  const line = () => {
+    switch (event.event) {
+      case "ready":
+        return `${who} is ready`
+      case "asks":
+        return `${who}, ${event.fiber}: asks`
+      case "wrote":
+        return `${who}, ${event.fiber}: ${event.isRefused ? "was refused by the register" : "wrote"} as ${event.token}`
+      case "ended":
+        return `${who}, ${event.fiber}: its section ended: ${event.outcome}`
+      case "stalled":
+        return `${who}: did not run for ${(event.at - event.since).toFixed(0)} ms`
+      case "closed":
+        return `${who}: closed`
+      case "broke":
+      case "uncaught":
+        return `${who}: ${event.why}`
+      default: {
+        const more = event.until === undefined ? "" : `, for at most ${(event.until - event.at).toFixed(0)} ms more`
+        return `${who}, ${event.fiber}: ${event.event} as ${event.owner}, token ${event.token}${more}`
+      }
+    }
+  }
+  return event.event === "stays" ? [] : [{ at: event.at, line: line() }]
+}
+
+/** What is left on the servers but should not. */
+const leftovers = ({ kind, master, redises }: Site): Effect.Effect<ReadonlyArray<Violation>> =>
+  Effect.gen(function* () {
+    const { port } = yield* master(0)
+    const asked = kind === "quorum" || kind === "cluster" ? [...redises.values()] : [redises.get(port)!]
+    const keysOf = async (redis: Redis) => {
+      const keys = (await redis.keys("*")).filter((key) => !isLasting(key))
+      const areFree = await Promise.all(
+        keys.map(async (key) => {
+          // how many permits there are when all are free
+          if (key === lockOf("permits")) return Number(await redis.get(key)) === permitsOf("permits")
+          // when others had their turn of a lock is forgotten after a minute
+          return key.includes("lock_places:") && (await redis.zcard(key)) === 0
+        })
+      )
+      return keys.filter((_, i) => areFree[i] !== true)
+    }
+    return yield* Effect.promise(async () => {
+      const until = now() + CLOSE_MILLIS
+      while (true) {
+        const left = (await Promise.all(asked.map((redis) => keysOf(redis).catch(() => [])))).flat()
+        if (left.length === 0) return []
+        if (now() > until) return [...new Set(left)].map((key) => ({ at: now(), what: `left in Redis: ${key}` }))
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+    })
+  })
+
+/** Looks at one server's locks and the fair lock's queue again and again, past all proxies, and notices when the machine stands still. */
+class Watch {
+  readonly seen: Array<{ readonly event: "queue"; readonly at: number; readonly owners: ReadonlyArray<string> }> = []
+  readonly notes: Array<{ readonly at: number; readonly line: string }> = []
+  readonly #stalls: Array<{ readonly at: number; readonly millis: number }> = []
+  readonly #kinds: ReadonlyArray<Kind>
+  readonly #redis: Redis
+  #last = ""
+
+  constructor(kinds: ReadonlyArray<Kind>, redis: Redis) {
+    this.#kinds = kinds.filter((kind) => kind !== "permits")
+    this.#redis = redis
+  }
+
+  async #lookOnce(): Promise<void> {
+    const view = await Promise.all([
+      this.#redis.lrange(`redisson_lock_queue:${lockOf("fair")}`, 0, -1),
+      ...this.#kinds.map((kind) => this.#redis.hkeys(lockOf(kind)))
+    ]).catch(() => undefined)
+    if (view === undefined || JSON.stringify(view) === this.#last) return
+    const at = now()
+    this.#last = JSON.stringify(view)
+    const [owners, ...held] = view
+    this.seen.push({ event: "queue", at, owners })
+    const shown = this.#kinds.map((kind, i) => `${kind}: ${held[i]!.join(", ") || "free"}`).join("; ")
+    this.notes.push({ at, line: `server: ${shown}; queue: ${owners.join(", ") || "empty"}` })
+  }
+
+  #repeat(once: () => Promise<void>): Effect.Effect<never> {
+    return Effect.promise(async () => {
+      for (let ticked = now(); ; ticked = now()) {
+        await new Promise((resolve) => setTimeout(resolve, LOOK_MILLIS))
+        const millis = now() - ticked - LOOK_MILLIS
+        if (millis > LOOK_MILLIS) this.#stalls.push({ at: now(), millis })
+        await once()
+      }
+    })
+  }
+
+  readonly look = this.#repeat(() => this.#lookOnce())
+  readonly tick = this.#repeat(async () => {})
+
+  /** For how long the machine had no time for us since then. */
+  stalledSince(time: number): number {
+    return this.#stalls.filter(({ at }) => at > time).reduce((sum, { millis }) => sum + millis, 0)
+  }
+}

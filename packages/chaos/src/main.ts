@@ -1,0 +1,122 @@
+/**
+ * `pnpm chaos [--minutes 1] [--seed n] [--server single|sentinel|cluster|quorum] [--library name] [--only fault,fault] [--unacknowledged] [--history file]`: a chaos
+ * run from a seed that it prints. Exits with 1 and prints what happened where something did not hold.
+ */
+import { Effect } from "effect"
+import { mkdtempSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { chaos } from "./chaos.ts"
+import { writeHistory } from "./history.ts"
+import { describeFault, nemeses } from "./nemeses.ts"
+import type { ServerKind } from "./sites.ts"
+
+/** What is printed of the events around the first violation; all of them are in a file. */
+const BEFORE_MILLIS = 5000
+const AFTER_MILLIS = 1000
+const MOST_LINES = 400
+
+const servers = ["single", "sentinel", "cluster", "quorum"]
+
+const fail = (problem: string): never => {
+  console.error(
+    `${problem}\nusage: pnpm chaos [--minutes 1] [--seed n] [--server ${servers.join("|")}] [--library name]\n` +
+      `         [--only ${Object.keys(nemeses).join(",")}] [--unacknowledged] [--history file]`
+  )
+  process.exit(2)
+}
+
+const parse = () => {
+  try {
+    const text = { type: "string" } as const
+    return parseArgs({
+      args: process.argv.slice(2).filter((word) => word !== "--"),
+      options: {
+        minutes: text,
+        seed: text,
+        server: text,
+        library: text,
+        only: text,
+        history: text,
+        unacknowledged: { type: "boolean" }
+      }
+    }).values
+  } catch (error) {
+    return fail((error as Error).message)
+  }
+}
+
+const given = parse()
+const minutes = Number(given.minutes ?? 1)
+const seed = Number(given.seed ?? Date.now() % 1_000_000)
+const { history, library, server = "single" } = given
+const only = given.only?.split(",")
+if (!(minutes > 0)) fail("--minutes is no number")
+if (!Number.isInteger(seed)) fail("--seed is no number")
+if (!servers.includes(server)) fail(`--server ${server} is unknown`)
+if (only?.every((fault) => fault in nemeses) === false) fail(`--only ${given.only} has an unknown fault`)
+if (library !== undefined && (server === "sentinel" || server === "cluster")) fail("other libraries: single or quorum")
+
+const words = Object.entries({ ...given, minutes, seed }).flatMap(([name, value]) =>
+  value === true ? [`--${name}`] : [`--${name}`, String(value)]
+)
+console.log(`again with: pnpm chaos ${words.join(" ")}`)
+
+const report = await Effect.runPromise(
+  Effect.scoped(
+    chaos({
+      ...{ seed, millis: minutes * 60_000, server: server as ServerKind, library, only },
+      acknowledge: given.unacknowledged !== true
+    })
+  )
+)
+
+const count = new Map<string, number>()
+for (const { fault } of report.faults) count.set(fault, (count.get(fault) ?? 0) + 1)
+console.log(`faults: ${[...count].map(([fault, times]) => `${times} ${fault}`).join(", ")}`)
+const { served } = report
+const half = served[Math.ceil(served.length / 2) - 1] ?? Number.NaN
+console.log(
+  `${report.sections.length} sections, ${report.lost} lost, ${report.failed} failed for lack of Redis, ` +
+    `${report.uncaught} exceptions that nobody caught; served ` +
+    `${half.toFixed(0)} ms after the last fault (median of ${served.length} fibers), ${served.at(-1)?.toFixed(0)} ms at most`
+)
+if (typeof report.verdicts === "string") console.log(`not checked by Porcupine: ${report.verdicts}`)
+else {
+  for (const { anomalies, holdings, lock, model, refused, undecided } of report.verdicts) {
+    console.log(
+      `${lock}, ${model}: ${holdings} holdings, ${anomalies} anomalies` +
+        `${model === "fenced" ? `, ${refused} writes refused` : ""}${undecided > 0 ? `, ${undecided} undecided` : ""}`
+    )
+  }
+}
+if (history !== undefined) writeHistory(history, report.operations)
+
+const time = (millis: number) => `${(millis / 1000).toFixed(3).padStart(8)} s`
+const [first] = report.violations
+if (first !== undefined) {
+  const offset = report.began
+  const lines = report.events.map(({ at, line }) => `${time(at)}  ${line}`)
+  const directory = mkdtempSync(join(tmpdir(), "chaos-"))
+  writeFileSync(join(directory, "events.txt"), `${lines.join("\n")}\n`)
+  writeHistory(join(directory, "history.jsonl"), report.operations)
+  console.log(`\n${report.violations.length} violations:`)
+  for (const { at, what } of report.violations.slice(0, 30)) console.log(`${time(at - offset)}  ${what}`)
+  if (typeof report.verdicts !== "string") {
+    for (const { first } of report.verdicts) {
+      for (const operation of first?.flat() ?? []) console.log(`  ${JSON.stringify(operation)}`)
+    }
+  }
+  if (library === undefined) {
+    console.log("\nFaults:")
+    for (const fault of report.faults) console.log(`${time(fault.at)}  ${describeFault(fault)}`)
+    console.log("\nWhat happened around the first one:")
+    const from = first.at - offset - BEFORE_MILLIS
+    const to = first.at - offset + AFTER_MILLIS
+    const around = report.events.filter(({ at }) => at >= from && at <= to)
+    for (const { at, line } of around.slice(-MOST_LINES)) console.log(`${time(at)}  ${line}`)
+  }
+  console.log(`\nall of it: ${directory}`)
+}
+process.exit(first === undefined ? 0 : 1)
