@@ -5,7 +5,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { Effect, Layer, References } from "effect"
 import { Lock, RedisLock } from "effect-redis-lock"
-import { percentile } from "../elections/judge.ts"
+import { percentile } from "../kit/percentile.ts"
 import { clientOf } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { replicated } from "../kit/server/replicated.ts"

@@ -47,7 +47,6 @@ export const expectedWarnings: ReadonlyArray<ExpectedWarning> = [
     messages: [lostAtTheEnd, noSignals, refused],
     reason: "leases end, as Redisson's tests want it, subscriptions fail, and servers that are killed may still be down"
   },
-  { files: "elections/", messages: [disconnected, refused, noSignals], reason: "servers are killed and restarted" },
   { files: "runnerStorage/", messages: [disconnected, refused], reason: "servers are killed and restarted" },
   { files: "integration/connections.test.ts", messages: [/^Redis has replicas/], reason: "sentinels watch a replica" },
   { files: "integration/urls.test.ts", messages: [refused], reason: "one of the servers is killed" },

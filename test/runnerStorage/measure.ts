@@ -8,7 +8,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { Config, Context, Effect, Layer, References } from "effect"
 import { RunnerStorage, ShardingConfig, SqlRunnerStorage } from "effect/cluster"
-import { percentile } from "../elections/judge.ts"
+import { percentile } from "../kit/percentile.ts"
 import { addressOf, runnerOf, shardsUpTo, storageOver } from "./storages.ts"
 
 const rounds = 5
