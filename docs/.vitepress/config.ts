@@ -137,6 +137,7 @@ export default defineConfig({
           page("Running a job once", "/running-once"),
           page("Guarantees and limits", "/guarantees"),
           page("The specification", "/specification"),
+          page("Runs under faults", "/faults"),
           page("Failure and fencing", "/fencing"),
           page("Failover", "/failover"),
           page("Quorums", "/quorum"),
