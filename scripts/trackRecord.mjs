@@ -190,13 +190,13 @@ const fixes = {
   },
   "short-marker": {
     file: `${internal}/hold/AnonymousPermits.ts`,
-    fixed: "undoMillis + maxSends * Math.ceil(client.store.commandTimeoutMillis)",
+    fixed: "undoMillis + maxSends * Math.ceil(store.commandTimeoutMillis)",
     broken: "undoMillis + 0 * maxSends"
   },
   "long-held-permits": {
     file: `${internal}/hold/AnonymousPermits.ts`,
-    fixed: "now - this.askedAt > heldMarkerMillis - trustMillis\n",
-    broken: "now - this.askedAt > 1e6 * heldMarkerMillis\n"
+    fixed: "this.#returned - this.askedAt > trustedAfterMillis",
+    broken: "this.#returned - this.askedAt > 1e6 * trustedAfterMillis"
   },
   "untyped-url": {
     file: "packages/ioredis/src/RedisUrl.ts",

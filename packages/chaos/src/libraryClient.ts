@@ -3,7 +3,7 @@
  * the library extends and what it says of losses is made use of; where it does neither, its sections are shorter than its leases.
  */
 import type { Held, Library, Session } from "@effect-redis-lock/bench/Candidate"
-import { entryOf } from "@effect-redis-lock/bench/candidates/catalog"
+import { entryOf } from "@effect-redis-lock/bench/entries"
 import { setTimeout as sleep } from "node:timers/promises"
 import { ClientProcess } from "./clientProcess.ts"
 import { type Kind, lockOf, now } from "./events.ts"
