@@ -50,19 +50,6 @@ const assertMeasured = (output: string, names: ReadonlyArray<string>, installati
 }
 
 layer(NodeServices.layer, { excludeTestServices: true })("compare", (it) => {
-  it.effect("Redis with and without persistence, replicas and a quorum are each measured on servers of their own", () =>
-    Effect.gen(function* () {
-      const output = yield* measures("pair", "redis SETNX,ours")
-      const names = ["durable", "acknowledged", "quorum"].map((setting) => `effect-redis-lock, ${setting}`)
-      for (const name of ["redis SETNX", "redis SETNX, durable", "effect-redis-lock", ...names]) {
-        assert.match(output, new RegExp(`^${name} +[\\d,]+ +[\\d.]+ `, "m"))
-      }
-      // SET and a script; two scripts, and a write and WAIT after the grant
-      assert.match(output, /^redis SETNX .* 2\.00$/m)
-      assert.match(output, /^effect-redis-lock, acknowledged .* 4\.00$/m)
-    })
-  )
-
   for (const [system, names, installation] of [
     ["mariadb", ["mariadb row, durable", "mariadb row, fast", "mariadb GET_LOCK"], /apt-get install mariadb-server/],
     [

@@ -44,7 +44,7 @@ describe("run --max-hold", () => {
           const name = freshName("cli")
           const script = 'trap "echo bye; exit 5" TERM; sleep 60 & wait'
           // by then the shell has begun
-          const ended = yield* redisLock(["run", "--max-hold", "3s", ...flags, name, "--", "sh", "-c", script])
+          const ended = yield* redisLock(["run", "--max-hold", "1s", ...flags, name, "--", "sh", "-c", script])
           assert.deepStrictEqual([ended.code, ended.stdout], [70, "bye\n"])
           assert.include(ended.stderr, `"${name}" was lost: it was held for its maxHold.`)
           assert.include(ended.stderr, "Stopping the command.")

@@ -37,14 +37,6 @@ for (const [kind, section] of Object.entries(sectionsOf)) {
   )
 }
 
-it.effect("What is left of a holding is no more than its maxHold leaves", () =>
-  Effect.gen(function* () {
-    const { remaining } = yield* Lock.scoped("a", { maxHold: "31 seconds" })
-    yield* TestClock.adjust("15 seconds")
-    assert.strictEqual(Duration.toSeconds(yield* remaining), 16)
-  }).pipe(Effect.scoped, Effect.provide(RedisLock.layerMemory))
-)
-
 it.effect("Without maxHold a lock is held for as long as its section lasts", () =>
   Effect.gen(function* () {
     const run = as(yield* Effect.flatMap(testStore(), (store) => clientOf(store)))

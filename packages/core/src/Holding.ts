@@ -58,7 +58,7 @@ export interface HoldingWithoutToken {
   readonly isHeld: Effect.Effect<boolean>
   /** Fails with `LockLost` once the lock is no longer held, including after its release. Sends no command. */
   readonly ensureHeld: Effect.Effect<void, LockLost>
-  /** How long the lock is certainly held without another renewal, and within its `maxHold`; zero when it is not. */
+  /** How long the lease still runs without another renewal; zero when the lock is not held. A `maxHold` may end it sooner. */
   readonly remaining: Effect.Effect<Duration.Duration>
   /** Waits until the lock is lost, then fails: for racing against your work. Never completes once the lock is released. */
   readonly awaitLost: Effect.Effect<never, LockLost>

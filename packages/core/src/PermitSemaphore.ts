@@ -109,7 +109,7 @@ export interface Permit {
   readonly isHeld: Effect.Effect<boolean>
   /** Fails with `LockLost` once the permits are no longer held, including after their release. Sends no command. */
   readonly ensureHeld: Effect.Effect<void, LockLost>
-  /** How long the permits are certainly held without another renewal, and within their `maxHold`; zero when they are not. */
+  /** How long the lease still runs without another renewal; zero when the permits are not held. A `maxHold` may end it sooner. */
   readonly remaining: Effect.Effect<Duration.Duration>
   /** Waits until the permits are lost, then fails: for racing against your work. Never completes once they are released. */
   readonly awaitLost: Effect.Effect<never, LockLost>

@@ -101,7 +101,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
     return look(this, () =>
       Effect.succeed(
         this.checkLost() === undefined
-          ? Duration.millis(Math.max(0, Math.floor(this.lease.endsAt - this.lease.client.now())))
+          ? Duration.millis(Math.max(0, Math.floor(this.lease.deadline - this.lease.client.now())))
           : Duration.zero
       )
     )
