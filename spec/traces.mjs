@@ -1,7 +1,7 @@
 /**
  * `node spec/traces.mjs`: writes spec/traces.json, runs of the specifications for test/contract/specification.test.ts to repeat on the real
  * scripts: what the server was told to do, when, by its clock in microseconds, and its state after that. Run it after a change of
- * processes.qnt, lock.qnt or readWrite.qnt.
+ * a specification.
  */
 import { execFileSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -23,12 +23,21 @@ const plain = (value) =>
           ? value["#map"].map(plain)
           : Object.fromEntries(Object.entries(value).map(([key, field]) => [key, plain(field)]))
 
-const stepsOf = (file) =>
+/** What the scripts leave that a test cannot see, or need not. */
+const unseen = {
+  lock: ["nth", "places"],
+  readWrite: ["nth", "places", "placesUntil"],
+  permits: ["exists", "placesUntil"],
+  fairQueue: ["nth", "alive", "seen", "secrets"]
+}
+
+const stepsOf = (specification, file) =>
   JSON.parse(readFileSync(file, "utf8")).states.flatMap((state) => {
     const of = (name) => plain(state[Object.keys(state).find((key) => key.endsWith(`::${name}`))])
     const [did, server] = [of("did"), of("server")]
     for (const unused of ["deadline", "lease", "token"]) delete did[unused]
-    for (const unused of ["nth", "places", "placesUntil"]) delete server[unused]
+    for (const unused of unseen[specification]) delete server[unused]
+    if (specification === "permits") server.places = server.places.map(({ owner }) => owner)
     // a command that is too late changes nothing, and here the store sets the deadline; it takes a microsecond
     return did.op === "" || did.reply === "late" ? [] : [{ clock: of("clock") - 1, did, server }]
   })
@@ -53,18 +62,21 @@ const runsOf = (specification, processes, step = "step") => {
     ].concat([`--max-samples=${traces}`, `--n-traces=${traces}`, `--out-itf=${module}_{seq}.itf.json`]),
     { cwd: out }
   )
-  const runs = Array.from({ length: traces }, (_, seq) => stepsOf(`${out}/${module}_${seq}.itf.json`))
+  const runs = Array.from({ length: traces }, (_, seq) => stepsOf(specification, `${out}/${module}_${seq}.itf.json`))
   console.log(`${specification}: ${runs.length} traces, ${runs.flat().length} commands`)
   return runs
 }
 
 const textOf = (runs) =>
   `[\n${runs.map((run) => `[\n${run.map((step) => JSON.stringify(step)).join(",\n")}\n]`).join(",\n")}\n]`
+const permits = "PERMITS = 2, ONE = Set(1, 2), ALL = Set(3)"
 const sides = "READERS = Set(1, 2), WRITERS = Set(3, 4)"
 
 const all = {
   lock: runsOf("lock", "PROCESSES = Set(1, 2, 3)"),
-  readWrite: [...runsOf("readWrite", sides), ...runsOf("readWrite", sides, "calmStep")]
+  readWrite: [...runsOf("readWrite", sides), ...runsOf("readWrite", sides, "calmStep")],
+  permits: [...runsOf("permits", permits), ...runsOf("permits", permits, "calmStep")],
+  fairQueue: runsOf("fairQueue", "PROCESSES = Set(1, 2, 3)")
 }
 writeFileSync(
   `${root}traces.json`,

@@ -1,6 +1,6 @@
 /**
- * Runs of the specifications (spec/lock.qnt, spec/readWrite.qnt), repeated on the real scripts: the same commands at the same times lead to
- * the same holders, leases, tokens and messages after every step. The order of the places shows in the owners that a release tells.
+ * Runs of the specifications (spec/*.qnt), repeated on the real scripts: the same commands at the same times lead to the same holders,
+ * leases, tokens and messages after every step. The order of the places of a lock shows in the owners that a release tells.
  */
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
@@ -11,16 +11,16 @@ import { clientId, lifeOfKeyIn, listenTo, runOperation } from "../kit/storeOpera
 import type { Store } from "../kit/wrappedStore.ts"
 
 /** See spec/traces.mjs. Times and tokens are microseconds since the run began; an owner's last digit is its process, 0 is nobody. */
-interface Step<Server> {
+interface Step<Server, Op = "acquire" | "release" | "renew"> {
   readonly clock: number
   readonly did: {
-    readonly op: "acquire" | "release" | "renew"
+    readonly op: Op
     readonly owner: number
     readonly wants: string
     readonly hasAsked: boolean
     readonly waited: number
-    readonly reply: "granted" | "denied" | "released" | "not held" | "extended"
-    /** The owners to which the lock was handed over. */
+    readonly reply: "granted" | "denied" | "released" | "not held" | "extended" | "left" | "no place" | "turn" | "wait"
+    /** The owners to which the lock was handed over, or that were told that permits are free. */
     readonly told: ReadonlyArray<number>
   }
   readonly server: Server
@@ -37,10 +37,21 @@ interface ReadWriteServer {
   readonly until: number
   readonly lastToken: number
 }
+interface PermitServer {
+  readonly free: number
+  readonly held: ReadonlyArray<readonly [owner: number, grant: { readonly until: number; readonly permits: number }]>
+  /** The latest request of each client that has a place. */
+  readonly places: ReadonlyArray<number>
+}
+interface FairServer extends LockServer {
+  readonly queue: ReadonlyArray<number>
+}
 
 const runs: {
   readonly lock: ReadonlyArray<ReadonlyArray<Step<LockServer>>>
   readonly readWrite: ReadonlyArray<ReadonlyArray<Step<ReadWriteServer>>>
+  readonly permits: ReadonlyArray<ReadonlyArray<Step<PermitServer, "acquire" | "release" | "renew" | "leave">>>
+  readonly fairQueue: ReadonlyArray<ReadonlyArray<Step<FairServer, "acquire" | "release" | "renew" | "refresh">>>
 } = JSON.parse(readFileSync(new URL("../../spec/traces.json", import.meta.url), "utf8"))
 
 const startMillis = Date.UTC(2026, 0)
@@ -54,26 +65,28 @@ const holdOf = (owner: number) => `${holdsStem}:${ownerOf(owner)}:rwlock_timeout
 /** Redis counts leases in whole milliseconds. */
 const left = (until: number, clock: number) => Math.floor(until / 1000) - Math.floor(clock / 1000)
 
-/** A store at the time of the runs, and the messages that each process hears. */
-const listening = (channel: string) =>
+/** A store at the time of the runs, and the messages that each process, or each owner, hears. */
+const listening = (channel: string, hearers = [1, 2, 3, 4].map(clientOf)) =>
   Effect.gen(function* () {
     yield* TestClock.setTime(startMillis)
     const store = Context.get(yield* Layer.build(Layer.fresh(LockStore.layerMemory)), LockStore.LockStore)
-    const listeners = yield* Effect.forEach([1, 2, 3, 4], (process) =>
-      listenTo(store, `${channel}:${clientOf(process)}`)
-    )
+    const listeners = yield* Effect.forEach(hearers, (hearer) => listenTo(store, `${channel}:${hearer}`))
     const messages = () => listeners.flatMap(({ heard }) => heard.splice(0))
-    return { store, messages }
+    /** Which of them have heard something, as often as they have. */
+    const told = () => listeners.flatMap(({ heard }, at) => heard.splice(0).map(() => hearers[at]!))
+    return { store, messages, told }
   })
 
 /** Runs the command of a step at its time, and lets messages be read; the reply in the words of the specification. */
-const replyTo = <Server>({ clock, did }: Step<Server>, command: ReturnType<typeof runOperation>) =>
+const replyTo = <Server, Op>({ clock, did }: Step<Server, Op>, command: ReturnType<typeof runOperation>) =>
   Effect.gen(function* () {
     yield* TestClock.setTime(startMillis + (clock + 0.5) / 1000)
     const reply = yield* command
     for (let turn = 0; turn < 10; turn++) yield* Effect.yieldNow
+    if (typeof reply === "string") return reply
     if (did.op === "acquire") return typeof reply === "number" ? "granted" : "denied"
     if (did.op === "release") return Number(reply) >= 1 ? "released" : "not held"
+    if (did.op === "leave") return Number(reply) === 1 ? "left" : "no place"
     return Number(reply) === 1 ? "extended" : "not held"
   })
 
@@ -181,6 +194,141 @@ for (const [seq, steps] of runs.readWrite.entries()) {
               // 1 and 2 read, the others write
               .map((told) => `${told % 10 > 2 ? 1 : 0} ${told} ${lastToken ?? micros(clock - 1)} ${micros(clock)} 2000`)
               .sort()
+          },
+          `step ${at + 1}: ${JSON.stringify(did)}`
+        )
+      }
+    })
+  )
+}
+
+/** What Redis has under the name, as `lua/lock/look.lua` tells it. */
+const look = (store: Store, keys: ReadonlyArray<string>) =>
+  Effect.map(runOperation(store, "lock/look", [name, ...keys], [100]), (reply) => {
+    const [, left, lastToken, fields, counter, queue, , , permits, , placed] = reply as ReadonlyArray<any>
+    return {
+      left: left as number,
+      lastToken: lastToken === null || lastToken === false ? undefined : Number(lastToken),
+      holder: (fields as ReadonlyArray<string>)[0],
+      counter: Number(counter),
+      queue: queue as ReadonlyArray<string>,
+      permits: permits as ReadonlyArray<string | number>,
+      placed: (placed as ReadonlyArray<string>).filter((_, at) => at % 2 === 0)
+    }
+  })
+
+for (const [seq, steps] of runs.permits.entries()) {
+  it.effect(`the scripts of permits do what run ${seq + 1} of the specification says`, () =>
+    Effect.gen(function* () {
+      const channel = "redisson_sc:{ledger}"
+      const { store, told } = yield* listening(channel)
+      const [ids, placed, wants] = ["{ledger}:timeout", "places:{ledger}", "wants:{ledger}"]
+      const semaphore = [name, ids, channel, placed, wants]
+      const idsOf = (owner: number, permits: number) =>
+        Array.from({ length: permits }, (_, at) => `${owner}${at}`.padStart(32, "0"))
+      for (const [at, step] of steps.entries()) {
+        const { clock, did, server } = step
+        const wanted = did.wants === "all" ? 2 : 1
+        const mine = idsOf(did.owner, wanted)
+        const client = clientOf(did.owner % 10)
+        const asking = [client, wanted, did.waited / 1000, 0, 0, did.hasAsked ? 0 : 1]
+        const commands = {
+          acquire: Effect.map(
+            runOperation(store, "permit_semaphore/acquire", semaphore, [2, 8000, store.publish, ...asking, ...mine]),
+            (reply) => ((reply as ReadonlyArray<number>)[0] === 1 ? "granted" : "denied")
+          ),
+          release: runOperation(store, "permit_semaphore/release", semaphore, [store.publish, ...mine]),
+          renew: runOperation(store, "permit_semaphore/renew", [ids], [8000, mine.join(",")]),
+          leave: runOperation(store, "semaphore/leave", [name, channel, placed, wants], [client, store.publish])
+        }
+        const reply = yield* replyTo(step, commands[did.op])
+        const found = yield* look(store, ["none:{ledger}", "none:{ledger}", "none:{ledger}", ids, placed])
+        const millis = Math.floor(clock / 1000)
+        const held = server.held.filter(([, { until }]) => until > millis * 1000)
+        assert.deepStrictEqual(
+          {
+            reply,
+            free: found.counter,
+            held: Object.fromEntries(
+              found.permits.flatMap((id, at) => (at % 2 === 0 ? [[id, found.permits[at + 1]]] : []))
+            ),
+            placed: found.placed,
+            told: told().sort()
+          },
+          {
+            reply: did.reply,
+            free: server.free,
+            held: Object.fromEntries(
+              held.flatMap(([owner, { permits, until }]) =>
+                idsOf(owner, permits).map((id) => [id, left(until, clock)] as const)
+              )
+            ),
+            placed: server.places.map((owner) => clientOf(owner % 10)),
+            told: did.told.map((owner) => clientOf(owner % 10)).sort()
+          },
+          `step ${at + 1}: ${JSON.stringify(did)}`
+        )
+      }
+    })
+  )
+}
+
+for (const [seq, steps] of runs.fairQueue.entries()) {
+  it.effect(`the scripts of a fair lock do what run ${seq + 1} of the specification says`, () =>
+    Effect.gen(function* () {
+      const channel = "redisson_fairlock:{ledger}"
+      const owners = [...new Set(steps.map(({ did }) => ownerOf(did.owner)))]
+      const { messages, store } = yield* listening(channel, owners)
+      const [queue, timeouts, alive] = ["queue:{ledger}", "timeouts:{ledger}", "alive:{ledger}"]
+      for (const [at, step] of steps.entries()) {
+        const { clock, did, server } = step
+        const owner = ownerOf(did.owner)
+        const client = clientOf(did.owner % 10)
+        const ours = [queue, timeouts, alive]
+        const place = [300_000, client, 1500]
+        const commands = {
+          acquire: runOperation(
+            store,
+            "fair_lock/acquire",
+            [name, token, ...ours, channel],
+            [owner, 8000, 86_400_000, ...place, store.publish, did.owner]
+          ),
+          release: runOperation(
+            store,
+            "fair_lock/release",
+            [name, channel, ...ours, token],
+            [owner, store.publish, 1500, 86_400_000, 300_000]
+          ),
+          renew: runOperation(store, "lock/renew", [name], [8000, owner]),
+          refresh: Effect.map(
+            runOperation(store, "fair_lock/refresh", [name, channel, ...ours], [store.publish, ...place, 1, 1, owner]),
+            (reply) => {
+              const [left, head, , holder] = reply as ReadonlyArray<unknown>
+              return holder === owner || (left === -2 && head === owner) ? "turn" : "wait"
+            }
+          )
+        }
+        const reply = yield* replyTo(step, commands[did.op])
+        const found = yield* look(store, [token, queue, "none:{ledger}", "none:{ledger}", "none:{ledger}"])
+        const isHeld = server.holder !== 0 && server.until > clock
+        assert.deepStrictEqual(
+          {
+            reply,
+            holder: found.holder,
+            left: isHeld ? found.left : undefined,
+            lastToken: found.lastToken,
+            queue: found.queue,
+            // any other says no more than to ask
+            messages: messages().filter((message) => message.includes(" "))
+          },
+          {
+            reply: did.reply,
+            holder: isHeld ? ownerOf(server.holder) : undefined,
+            left: isHeld ? left(server.until, clock) : undefined,
+            lastToken: server.lastToken === -1 ? undefined : micros(server.lastToken),
+            queue: server.queue.map(ownerOf),
+            // the secret of an owner
+            messages: did.told.map((told) => `0 ${-told} ${micros(server.lastToken)} ${micros(clock)} 1500`)
           },
           `step ${at + 1}: ${JSON.stringify(did)}`
         )
