@@ -1,11 +1,11 @@
 /**
  * `pnpm spec`: checks the specifications. It runs the scenarios, shows for each protection what breaks without it, and simulates the
  * locks as they are, with all faults; always with the same seeds. `pnpm spec --long [minutes]` simulates with new seeds, for two hours by default.
- * `--only readWrite` checks one of them.
+ * `--only readWrite` checks one of them. With lock.qnt it also checks that this allows a run of the real library, as it was last built.
  * Fails if anything is violated that must hold, or if anything holds that must be violated.
  */
-import { spawn } from "node:child_process"
-import { mkdirSync, writeFileSync } from "node:fs"
+import { execFileSync, spawn } from "node:child_process"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
 
@@ -26,7 +26,7 @@ const specifications = {
     who: "PERMITS = 2, ONE = Set(1, 2), ALL = Set(2, 3)",
     calm: "PERMITS = 2, ONE = Set(1, 2), ALL = Set(3)"
   },
-  fairQueue: { who: "PROCESSES = Set(1, 2, 3)" }
+  fairQueue: { who: "PROCESSES = Set(1, 2, 3)", calm: "PROCESSES = Set(1, 2, 3)" }
 }
 
 /** What must hold: a lock with these faults, and how much of it the short run simulates. */
@@ -110,6 +110,15 @@ const holding = [
     faults: ["forged", "deaf"],
     holds: ["inOrder", "noGhosts"],
     samples: 20
+  },
+  {
+    title: "everybody is served by a fair lock, in order",
+    spec: "fairQueue",
+    isCalm: true,
+    faults: ["lost messages"],
+    holds: ["served", "inOrder"],
+    samples: 10,
+    steps: 200
   }
 ]
 
@@ -181,7 +190,8 @@ const breaking = [
   { spec: "fairQueue", without: "secret", breaks: "exclusive" },
   { spec: "fairQueue", without: "time in message", breaks: "exclusive" },
   { spec: "fairQueue", without: "extension confirmed", breaks: "exclusive" },
-  { spec: "fairQueue", without: "urgent refresh", breaks: "noGhosts" }
+  { spec: "fairQueue", without: "urgent refresh", breaks: "noGhosts" },
+  { spec: "fairQueue", isCalm: true, without: "reports", faults: ["lost messages"], breaks: "served", seed: 1 }
 ]
 
 const setOf = (words) => `Set(${words.map((word) => `"${word}"`).join(", ")})`
@@ -275,6 +285,49 @@ const mustBreak = async (test) => {
     )
 }
 
+/** The words of a run, which are written as their place here: Quint reads rows of numbers faster than records. */
+const words = [
+  ...["", "sends", "arrives", "reads", "acquire", "release", "renew"],
+  ...["granted", "denied", "late", "released", "not held", "extended", "error"]
+]
+const rowOf = (event) => {
+  const word = (text) => words.indexOf(text)
+  const { at, command, deadline, deaf, hasAsked, holder, lastToken, leftMillis, owner, places, process, told } = event
+  return [
+    ...[word(event.is), at, process, command, word(event.op), owner, Number(hasAsked), deadline, word(event.reply)],
+    ...[deaf, holder, leftMillis, lastToken, told.length],
+    ...told.flatMap(({ owner, time, token }) => [owner, token, time]),
+    ...places
+  ]
+}
+
+/** Makes a run of the real library (test/simulation/trace.ts), and has lockTrace.qnt follow it to its end. */
+const mustAllow = async (seed) => {
+  const test = { title: `a run of the real library, seed ${seed}` }
+  const trace = [`${root}../test/dist/simulation/trace.js`, `${seed}`]
+  const events = JSON.parse(execFileSync(process.execPath, trace, { maxBuffer: 2 ** 26 }))
+  const rows = events.map((event) => `    [${rowOf(event).join(", ")}]`)
+  writeFileSync(
+    `${out}/lockEvents.qnt`,
+    `module lockEvents {\n  pure val words = ${JSON.stringify(words)}\n  pure val rows = [\n${rows.join(",\n")}\n  ]\n}\n`
+  )
+  const itf = `${out}/lockTrace.itf.json`
+  const { code, output } = await quint(
+    ...["run", "../lockTrace.qnt", "--backend=typescript", "--verbosity=1", "--init=begins", "--step=follows"],
+    ...["--invariants", "fits", "ends", "safe"],
+    ...["--max-samples=1", `--max-steps=${2 * events.length}`, `--out-itf=${itf}`]
+  )
+  if (!/\[(ok|violation)\]/.test(output)) throw new Error(`quint failed:\n${output}`)
+  const last = JSON.parse(readFileSync(itf, "utf8")).states.at(-1)
+  const { isReady, next } = last[Object.keys(last).find((key) => key.endsWith("trace"))]
+  const at = Number(next["#bigint"] ?? next)
+  if (code === 0 && at === events.length) console.log(`ok    ${titleOf(test)}: lock.qnt allows its ${at} events`)
+  else {
+    const problem = isReady ? `event ${at + 1} is not allowed` : `after event ${at} the specification says otherwise`
+    fail(test, `${problem}: ${JSON.stringify(events[isReady ? at : at - 1])}`)
+  }
+}
+
 const inParallel = async (tasks) => {
   const left = [...tasks]
   const worker = async () => {
@@ -296,12 +349,16 @@ if (values.long) {
       await mustHold({ ...test, samples: 10 * test.samples }, Math.floor(Math.random() * 2 ** 32))
     }
   })
-  await Promise.all(untilOver.map((run) => run()))
+  const traced = async () => {
+    while (performance.now() < until && failures.length === 0) await mustAllow(Math.floor(Math.random() * 2 ** 31))
+  }
+  await Promise.all([...untilOver.map((run) => run()), ...(isWanted({}) ? [traced()] : [])])
 } else {
   await inParallel([
     ...Object.keys(specifications)
       .filter((spec) => isWanted({ spec }))
       .map((spec) => () => mustShow(spec)),
+    ...(isWanted({}) ? [() => mustAllow(1)] : []),
     ...holding.filter(isWanted).map((test) => () => mustHold(test, 1)),
     ...breaking.filter((test) => isWanted(test) && test.seed !== undefined).map((test) => () => mustBreak(test))
   ])
