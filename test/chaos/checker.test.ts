@@ -95,7 +95,7 @@ describe.skipIf(missing !== undefined)("the checker", () => {
     assert.deepStrictEqual(await anomalies(2, ...held), { semaphore: 1 })
   })
 
-  it("The checker remembers who has held a permit for long when there are too many holders", async () => {
+  it("The checker counts a permit that has long been held when there are too many holders", async () => {
     const long: Held = { hold: "long", from: [0, 10], to: [3000, 3001] }
     const short = Array.from({ length: 1000 }, (_, i): Held => {
       const at = 100 + i

@@ -82,7 +82,7 @@ export const sectionsOf = (
   return sections.sort((a, b) => a.entered - b.entered)
 }
 
-/** What was done to the locks. Who is stopped, or has lost the lock, is not inside after its deadline. */
+/** What was done to the locks. A holder that is stopped, or has lost the lock, does not count as inside after its deadline. */
 export const operationsOf = (
   sections: ReadonlyArray<Section>,
   told: ReadonlyArray<Told>,

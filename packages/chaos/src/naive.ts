@@ -1,5 +1,5 @@
 /**
- * A lock as it must not be: SET NX with an expiry, and DEL by whoever has been in. The checker must find it out.
+ * A lock that is wrong on purpose, which the checker must find: SET NX with an expiry, and DEL without a look at the owner.
  */
 import type { Library } from "@effect-redis-lock/bench/Candidate"
 import { Redis } from "ioredis"

@@ -1,6 +1,7 @@
 /**
  * What happens in a run: each kind of fault in one table, and the schedule, which a seed decides.
  */
+import type { RedisServer } from "@effect-redis-lock/testing"
 import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
 import { Effect } from "effect"
 import { followersOf, type ServerKind, type Site } from "./sites.ts"
@@ -79,6 +80,17 @@ const all = (proxies: ReadonlyArray<LateProxy>, begin: (proxy: LateProxy) => () 
     const ends = proxies.map(begin)
     return afterwards(lasts, () => ends.forEach((end) => end()))
   })
+
+/** Disturbs a server for a while. */
+const forAWhile =
+  (begin: (server: RedisServer.RedisServer) => Effect.Effect<void, unknown>, end: typeof begin): OnServer["play"] =>
+  ({ site }, { lasts, of }) =>
+    Effect.gen(function* () {
+      const server = yield* site.master(of)
+      yield* Effect.orDie(begin(server))
+      yield* Effect.sleep(lasts)
+      yield* Effect.orDie(end(server))
+    })
 
 /** Sets an option of the server for a while. */
 const configured = ({ redis }: ServerAt, { lasts }: Fault, settings: Record<string, readonly [string, string]>) =>
@@ -181,13 +193,10 @@ export const nemeses: Readonly<Record<string, Nemesis>> = {
     lasts: [100, 4000],
     on: alone,
     says: ({ lasts }) => `SIGKILL, and restarted with its data after ${lasts} ms`,
-    play: ({ site }, { lasts, of }) =>
-      Effect.gen(function* () {
-        const server = yield* site.master(of)
-        yield* server.kill
-        yield* Effect.sleep(lasts)
-        yield* Effect.orDie(server.restart)
-      })
+    play: forAWhile(
+      ({ kill }) => kill,
+      ({ restart }) => restart
+    )
   },
   pause: {
     to: "server",
@@ -195,13 +204,10 @@ export const nemeses: Readonly<Record<string, Nemesis>> = {
     lasts: [200, 6000],
     on: alone,
     says: ({ lasts }) => `SIGSTOP for ${lasts} ms`,
-    play: ({ site }, { lasts, of }) =>
-      Effect.gen(function* () {
-        const server = yield* site.master(of)
-        yield* Effect.orDie(server.pause)
-        yield* Effect.sleep(lasts)
-        yield* Effect.orDie(server.resume)
-      })
+    play: forAWhile(
+      ({ pause }) => pause,
+      ({ resume }) => resume
+    )
   },
   sleep: {
     to: "server",

@@ -126,7 +126,7 @@ export const excluding = ({
           const there = yield* Effect.forkChild(elsewhere(busy("there")))
           const least = () => Math.min(sections.here, sections.there)
           yield* until(Effect.sync(() => least() >= 20))
-          // who asks by the clock, or is not handed the lock, has its turn by chance
+          // only a client that is handed the lock has a turn; one that polls, or merely hears of releases, gets in by chance
           if (handsOver && !kind.polls) assert.isBelow(Math.max(sections.here, sections.there), 50 * least())
           yield* Fiber.interruptAll([here, there])
         })

@@ -21,37 +21,40 @@ const pairColumns: ReadonlyArray<Column> = [
   { metric: "commands", title: "requests/pair", digits: 2, better: "lower" }
 ]
 
-const pair: Workload = {
+const pairs = (
+  id: string,
+  title: string,
+  lockPer: "worker" | "pair",
+  [count, quickCount]: readonly [number, number]
+) => ({
   ...ofAll,
-  id: "pair",
-  title: "one process takes and frees one lock, again and again",
+  id,
+  title,
   columns: pairColumns,
-  limitMillis: 120_000,
-  run: (run) =>
+  run: (run: Run) =>
     measurePairs(run, {
-      prefix: ownName("pair:"),
-      lockPer: "worker",
+      prefix: ownName(`${id}:`),
+      lockPer,
       workers: 1,
       warmUp: run.quick ? 100 : 300,
-      pairs: run.quick ? 200 : 1000
+      pairs: run.quick ? quickCount : count
     })
+})
+
+const pair: Workload = {
+  ...pairs("pair", "one process takes and frees one lock, again and again", "worker", [1000, 200]),
+  limitMillis: 120_000
 }
 
 const names: Workload = {
-  ...ofAll,
-  id: "names",
-  title: "one process takes and frees 10,000 locks, one after another, each with a name of its own",
-  columns: pairColumns,
+  ...pairs(
+    "names",
+    "one process takes and frees 10,000 locks, one after another, each with a name of its own",
+    "pair",
+    [10_000, 300]
+  ),
   rounds: 1,
-  limitMillis: 600_000,
-  run: (run) =>
-    measurePairs(run, {
-      prefix: ownName("names:"),
-      lockPer: "pair",
-      workers: 1,
-      warmUp: run.quick ? 100 : 300,
-      pairs: run.quick ? 300 : 10_000
-    })
+  limitMillis: 600_000
 }
 
 const handOff = (processes: number): Workload => ({

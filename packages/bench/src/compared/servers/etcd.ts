@@ -1,5 +1,5 @@
 import type { Server } from "./Server.ts"
-import { findProgram, freePorts, serverDirectory, startServer } from "./serverProcess.ts"
+import { ensemble, findProgram, freePorts, serverDirectory, startServer } from "./serverProcess.ts"
 
 const read = async (port: number, path: string): Promise<string> => {
   const answer = await fetch(`http://127.0.0.1:${port}${path}`)
@@ -38,20 +38,7 @@ const etcd = (setting: string, count: number, settings: ReadonlyArray<string>): 
       })
     )
     const { etcdserver } = JSON.parse(await read(clientPorts[0]!, "/version")) as { readonly etcdserver: string }
-    return {
-      version: `etcd ${etcdserver}`,
-      place: {
-        system: "etcd",
-        port: clientPorts[0]!,
-        otherPorts: clientPorts.slice(1),
-        processes: running.map(({ pid }) => pid)
-      },
-      // each run has names of its own
-      clear: async () => {},
-      stop: async () => {
-        await Promise.all(running.map(({ stop }) => stop()))
-      }
-    }
+    return ensemble("etcd", `etcd ${etcdserver}`, clientPorts, running)
   }
 })
 

@@ -5,6 +5,8 @@ import { createServer, type AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
+import type { Place } from "../../Place.ts"
+import type { RunningServer } from "./Server.ts"
 
 const readyWithinMillis = 60_000
 
@@ -86,6 +88,21 @@ export interface ServerProcess {
   /** Completes when it is gone and its directory removed. */
   readonly stop: () => Promise<void>
 }
+
+/** Members that serve together, until they are stopped; each run of the benchmark uses names of its own there. */
+export const ensemble = (
+  system: Place["system"],
+  version: string,
+  [port, ...otherPorts]: ReadonlyArray<number>,
+  members: ReadonlyArray<ServerProcess>
+): RunningServer => ({
+  version,
+  place: { system, port: port!, otherPorts, processes: members.map(({ pid }) => pid) },
+  clear: async () => {},
+  stop: async () => {
+    await Promise.all(members.map(({ stop }) => stop()))
+  }
+})
 
 /** Starts a server in its directory, and waits until `isReady` succeeds. It ends with our process at the latest. */
 export const startServer = async (server: {

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { fourLetters } from "./fourLetters.ts"
 import type { Server } from "./Server.ts"
-import { findProgram, freePorts, serverDirectory, type ServerProcess, startServer } from "./serverProcess.ts"
+import { ensemble, findProgram, freePorts, serverDirectory, type ServerProcess, startServer } from "./serverProcess.ts"
 
 /** Where Debian puts it. */
 const jar = "/usr/share/java/zookeeper.jar"
@@ -48,20 +48,7 @@ const zookeeper = (setting: string, count: number, settings: ReadonlyArray<strin
     }
     const running = await Promise.all(processes)
     const version = /zk_version\s+([\d.]+)/.exec(await fourLetters(clientPorts[0]!, "mntr"))?.[1]
-    return {
-      version: `ZooKeeper ${version}`,
-      place: {
-        system: "zookeeper",
-        port: clientPorts[0]!,
-        otherPorts: clientPorts.slice(1),
-        processes: running.map(({ pid }) => pid)
-      },
-      // each run has names of its own
-      clear: async () => {},
-      stop: async () => {
-        await Promise.all(running.map(({ stop }) => stop()))
-      }
-    }
+    return ensemble("zookeeper", `ZooKeeper ${version}`, clientPorts, running)
   }
 })
 

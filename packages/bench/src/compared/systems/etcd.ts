@@ -13,7 +13,7 @@ interface Api {
 
 /**
  * etcd's lock service, which runs the recipe of its `concurrency` package: a key of the lease's owner, and a watch on the one
- * before it. Whoever holds or waits has a lease, which is kept alive.
+ * before it. Each holder and each waiter keeps a lease alive.
  */
 export const candidate: Library = {
   insideScripts: [],

@@ -2,8 +2,8 @@ import type { Session } from "../../Candidate.ts"
 import { overPromises } from "../../candidates/promises.ts"
 
 /**
- * Locks that a server grants to a session, a connection or a lease, and frees with it. Whoever holds or waits has a session of
- * their own; those that are idle are used again.
+ * Locks that a server grants to a session, a connection or a lease, and frees with it. Each holder and each waiter has a session of
+ * its own; idle sessions are reused.
  */
 export const inSessions = <S>(locks: {
   readonly open: () => Promise<S>
