@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { Lock, ReadWriteLock, type RedisLock, Semaphore } from "effect-redis-lock"
+import { FairLock, Lock, ReadWriteLock, type RedisLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
@@ -61,5 +61,45 @@ describe("a client whose messages come late", () => {
           assert.deepStrictEqual(history.slice(2), ["other enters", "other leaves", "waiter enters", "waiter leaves"])
         }).pipe(Effect.scoped)
     )
+  }
+})
+
+/** Its messages are lost. */
+const silently =
+  (store: Store): Store["subscribe"] =>
+  (channel) =>
+    Stream.filter(store.subscribe(channel), (signal) => signal._tag !== "Message")
+
+describe("a client with short leases that hears nothing", () => {
+  for (const [what, lock] of [
+    ["a plain lock", Lock.make("a")],
+    ["a fair lock", FairLock.make("b")]
+  ] as const) {
+    for (const watchdogLeaseTime of ["1 second", "3 seconds", "30 seconds"] as const) {
+      it.effect(
+        `By default it asks for ${what} before what was handed over to it is over: leases of ${watchdogLeaseTime}`,
+        () =>
+          Effect.gen(function* () {
+            const server = yield* testStore()
+            const deaf = { store: { ...server.store, subscribe: silently(server.store) } }
+            const history: Array<string> = []
+            const enter = (name: string) =>
+              Effect.andThen(
+                Effect.sync(() => history.push(name)),
+                Effect.sleep(10)
+              ).pipe(Lock.withLock(lock))
+            const holder = yield* clientOf(server, { watchdogLeaseTime })
+            const waiter = yield* clientOf(deaf, { watchdogLeaseTime })
+            const other = yield* clientOf(server, { watchdogLeaseTime, fallbackInterval: "20 millis" })
+            yield* background(as(holder)(enter("holder")))
+            yield* TestClock.adjust(1)
+            yield* background(as(waiter)(enter("waiter")))
+            yield* TestClock.adjust(1)
+            yield* background(as(other)(enter("other")))
+            yield* TestClock.adjust(10_000)
+            assert.deepStrictEqual(history, ["holder", "waiter", "other"])
+          }).pipe(Effect.scoped)
+      )
+    }
   }
 })

@@ -26,7 +26,7 @@ if places and available and available >= wanted_now and redis.call('EXISTS', pla
       if not client or client == me then
         break
       end
-      if is_due(since, wanted, longest) then
+      if is_kept(since, wanted, longest) then
         if available - wanted >= wanted_now then
           break
         end

@@ -2,7 +2,7 @@
 --
 -- Needs the locals `places`, { client = when it took its place, microseconds }, a zset of
 -- ours, `wants`, our own hash, and `micros`. The fields of `wants`: client = how many
--- permits it wants; for how many seconds at a time these are kept for it (see is_due); and,
+-- permits it wants; for how many seconds at a time these are kept for it (see is_kept); and,
 -- until it asks again, the server time in microseconds at which it was told that they are
 -- free; '' = when clients that take no places last had their turn.
 
@@ -21,7 +21,7 @@ end
 -- Whether a place is so old that free permits are kept for it. Several are kept in turns, as
 -- other waiters get none meanwhile: each turn is four times as long as the last one,
 -- up to `longest` seconds; then it is a quarter of the time.
-local function is_due(since, wanted, longest)
+local function is_kept(since, wanted, longest)
   local waited = (micros - since) / 1000000
   if wanted == 1 then
     return waited >= 0.1

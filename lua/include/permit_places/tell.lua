@@ -64,7 +64,7 @@ if available > 0 then
         else
           remove(client)
         end
-      elseif rank == undue and is_due(since, wanted, longest) then
+      elseif rank == undue and is_kept(since, wanted, longest) then
         break
       else
         undue = undue + 1

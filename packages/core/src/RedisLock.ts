@@ -89,7 +89,8 @@ export interface RedisLockOptions {
   /**
    * The longest time that a waiter sleeps before it retries, should every wake-up message be lost. Jittered by a fifth.
    * While Redis cannot be reached, a waiter retries sooner: after 100 milliseconds at first, then less and less often, at
-   * least every 5 seconds. Default: 1 second.
+   * least every 5 seconds. Default: 1 second, or an eighth of `watchdogLeaseTime` if that is shorter: half as long as a lock lasts that is
+   * handed over to a waiter, so that one that hears nothing still asks in time.
    */
   readonly fallbackInterval?: Duration.Input | undefined
   /**
@@ -141,7 +142,9 @@ const checkOptions = Effect.fnUntraced(function* (
   const keyPrefix = options.keyPrefix ?? ""
   const label = options.label ?? defaultLabel()
   const watchdogLeaseMillis = yield* valid(parsePeriod("watchdogLeaseTime", options.watchdogLeaseTime ?? 30_000))
-  const fallbackIntervalMillis = yield* valid(parsePeriod("fallbackInterval", options.fallbackInterval ?? 1000))
+  const fallbackIntervalMillis = yield* valid(
+    parsePeriod("fallbackInterval", options.fallbackInterval ?? Math.min(1000, watchdogLeaseMillis / 8))
+  )
   yield* valid(checkLease("watchdogLeaseTime", watchdogLeaseMillis))
   yield* valid(checkPrefix(keyPrefix))
   yield* valid(checkLabel(label))

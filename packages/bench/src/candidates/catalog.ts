@@ -45,6 +45,13 @@ export const catalog: ReadonlyArray<Entry> = [
     load: () => import("./rawPubSub.ts")
   },
   {
+    name: "raw-hand-over",
+    about:
+      "two scripts without which no lock can serve processes in order: a denied owner queues in Redis, a release makes the first one the holder and tells it. What order costs without any library",
+    only: ["W4", "W12-2", "W12-8", "W12-24", "W12-64", "W15-2", "W15-4", "W15-8"],
+    load: () => import("./rawHandOver.ts")
+  },
+  {
     name: rawOurs,
     about:
       "the two scripts of our locks in a bare loop, awaiting a majority where there are several servers: the cost of a fencing token, Redisson's hash and a wake-up without any library",

@@ -27,7 +27,7 @@ import {
   transientFailure
 } from "../store/failures.ts"
 import { semaphoreChannel } from "../store/keys.ts"
-import { type Asking, nothing, type PermitsReply, supplyOf, type Want } from "../store/operations/permitPlaces.ts"
+import { nothing, type PermitsReply, supplyOf, type Want, type Wants } from "../store/operations/permitPlaces.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import { untilServed, type Wait } from "../wait/untilServed.ts"
@@ -73,13 +73,13 @@ const ask = (
   request: PermitRequest,
   restore: Restore,
   startedAt: number,
-  asking: Asking
+  wants: Wants
 ): Effect.Effect<Answer, LockStoreError> => {
   const { client, isHeld, keys, kind, name, permits } = request
   const leaseMillis = leaseMillisOf(request)
   const owner = kind.newOwner(client, permits)
   const ownerRef: OwnerRef & { readonly permits: number } = { client, kind, name, keys, owner, permits }
-  const command = acknowledgedBy(kind.ask(ownerRef, leaseMillis, asking), request)
+  const command = acknowledgedBy(kind.ask(ownerRef, leaseMillis, wants), request)
   const sentAt = client.now()
   client.underWay++
   return matchOutcome(
@@ -159,7 +159,7 @@ const noteForgotten = (ownerRef: OwnerRef, forgottenAt: number, cause: Cause.Cau
 }
 
 /** A request of a fiber that does not wait yet. */
-const notYet = ({ clientId }: LockClient, ifDenied: Want): Asking => ({
+const notYet = ({ clientId }: LockClient, ifDenied: Want): Wants => ({
   clientId,
   ifDenied,
   ifGranted: nothing,
@@ -179,8 +179,8 @@ export const acquire = (
     return wait(request, restore, startedAt, undefined, undefined)
   }
   const messagesSeen = client.subscriptions.messagesSeen(semaphoreChannel(key), client.store.handsOver)
-  const asking = notYet(client, waitMillis > 0 ? { permits, waitedMillis: 0 } : nothing)
-  return Effect.matchCauseEffect(ask(request, restore, startedAt, asking), {
+  const wants = notYet(client, waitMillis > 0 ? { permits, waitedMillis: 0 } : nothing)
+  return Effect.matchCauseEffect(ask(request, restore, startedAt, wants), {
     onSuccess: ({ granted, reply }): Effect.Effect<PermitHold, LockTimeout | LockStoreError> => {
       if (granted !== undefined) return Effect.succeed(granted)
       return waitMillis > 0
@@ -274,15 +274,15 @@ class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
     line.asked(waiter)
     const messagesSeen = client.subscriptions.messagesSeen(channel, takesPlaces)
     const sentAt = client.now()
-    const asking = askingOf(line, waiter)
+    const wants = wantsOf(line, waiter)
     line.mayHavePlace = true
-    return Effect.map(catchTransient(ask(this.#request, this.restore, this.#startedAt, asking)), (answer) => {
+    return Effect.map(catchTransient(ask(this.#request, this.restore, this.#startedAt, wants)), (answer) => {
       if (!(answer instanceof LockStoreError) && answer.granted !== undefined) {
-        line.mayHavePlace = asking.ifGranted.permits > 0
+        line.mayHavePlace = wants.ifGranted.permits > 0
         line.granted(true, false)
         line.served(waiter, answer.reply.available)
         // fibers that have joined meanwhile: the place does not tell of them
-        if (takesPlaces && line.wantWithout(undefined).permits !== asking.ifGranted.permits) line.changed()
+        if (takesPlaces && line.wantWithout(undefined).permits !== wants.ifGranted.permits) line.changed()
         return answer.granted
       }
       this.answered(answer instanceof LockStoreError ? answer : answer.reply, sentAt, true)
@@ -306,7 +306,7 @@ class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
   }
 }
 
-const askingOf = (line: Line, waiter: Waiter): Asking => ({
+const wantsOf = (line: Line, waiter: Waiter): Wants => ({
   clientId: line.client.clientId,
   ifDenied: line.wantWithout(undefined),
   ifGranted: line.wantWithout(waiter),

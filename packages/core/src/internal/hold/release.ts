@@ -173,17 +173,17 @@ class PendingRelease {
     const lease = this.#lease
     const { client } = lease
     const until = Math.min(lease.deadline, this.#sentAt + client.options.releaseTimeoutMillis)
-    let mayHaveRun = mayHaveReleased(failure)
+    let mayBeReleased = mayHaveReleased(failure)
     const send = Effect.tapError(
       Effect.suspend(() => sendWithin(client, sendRelease(lease), until - client.now(), lease.name)),
-      (failure) => Effect.sync(() => void (mayHaveRun ||= mayHaveReleased(failure)))
+      (failure) => Effect.sync(() => void (mayBeReleased ||= mayHaveReleased(failure)))
     )
     const repeated = Effect.matchEffect(
       retryAfter(failure, send, (pause) => client.now() + pause < until),
       {
         onSuccess: (reply): Effect.Effect<void, LockLost> => {
           // by the clock the lock was ours until the first attempt, so that attempt released it
-          const lost = this.#confirm(mayHaveRun ? 1 : reply)
+          const lost = this.#confirm(mayBeReleased ? 1 : reply)
           return lost === undefined ? Effect.void : Effect.fail(lost)
         },
         onFailure: (failure) => {

@@ -8,7 +8,7 @@ import { type LockKeys, semaphoreChannel } from "../store/keys.ts"
 import * as fairLock from "../store/operations/fairLock.ts"
 import * as lock from "../store/operations/lock.ts"
 import type { HandOverTerms, TakesPlace } from "../store/operations/lock.ts"
-import type { Asking, PermitsReply } from "../store/operations/permitPlaces.ts"
+import type { PermitsReply, Wants } from "../store/operations/permitPlaces.ts"
 import * as permitSemaphore from "../store/operations/permitSemaphore.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
 import * as semaphore from "../store/operations/semaphore.ts"
@@ -366,7 +366,7 @@ export interface PermitProtocol extends LockProtocol {
   readonly ask: (
     ownerRef: OwnerRef & { readonly permits: number },
     leaseMillis: number,
-    asking: Asking
+    wants: Wants
   ) => StoreCommand<PermitsReply>
 }
 
@@ -401,8 +401,8 @@ export const permit = (initial: number | undefined): PermitProtocol => ({
   isLeased: true,
   newOwner: (_client, permits) =>
     Array.from({ length: permits }, () => crypto.randomUUID().replaceAll("-", "")).join(","),
-  ask: ({ client, keys, owner }, leaseMillis, asking) =>
-    permitSemaphore.acquire(keys.lock, initial, { ids: idsOf(owner), leaseMillis }, asking, client.store),
+  ask: ({ client, keys, owner }, leaseMillis, wants) =>
+    permitSemaphore.acquire(keys.lock, initial, { ids: idsOf(owner), leaseMillis }, wants, client.store),
   release: ({ client, keys, owner }) => permitSemaphore.release(keys.lock, idsOf(owner), client.store),
   renew: (ownerRefs, leaseMillis) =>
     permitSemaphore.renew(
@@ -423,8 +423,8 @@ export const anonymousPermit = (initial: number | undefined): PermitProtocol => 
   title: "Semaphore",
   isLeased: false,
   newOwner: (client) => client.nextOwner(),
-  ask: ({ client, keys, owner, permits }, markerMillis, asking) =>
-    semaphore.acquire(keys.lock, initial, { id: owner, markerMillis, permits }, asking, client.store),
+  ask: ({ client, keys, owner, permits }, markerMillis, wants) =>
+    semaphore.acquire(keys.lock, initial, { id: owner, markerMillis, permits }, wants, client.store),
   release: ({ client, keys, owner, permits = 0, trustedMillis = 0 }) =>
     semaphore.giveBack(keys.lock, { id: owner, permits }, trustedMillis, client.store),
   renew: never

@@ -11,7 +11,7 @@ import type { Signal } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Turns, Identity } from "../hold/Lease.ts"
 import type { Mode } from "../kinds/kinds.ts"
-import { isDue, nothing, uncounted, type Want } from "../store/operations/permitPlaces.ts"
+import { isKept, nothing, uncounted, type Want } from "../store/operations/permitPlaces.ts"
 import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
@@ -229,7 +229,7 @@ export class Line {
   }
 
   #isKeptFor({ permits }: Waiter): boolean {
-    return isDue(this.client.now() - this.#headSince, permits, this.supply)
+    return isKept(this.client.now() - this.#headSince, permits, this.supply)
   }
 
   /** Joins at the end, or at the reserved head; gets the turn if no waiter has it. */

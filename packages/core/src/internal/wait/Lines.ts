@@ -158,12 +158,12 @@ export class Lines {
     client.telemetry.of(lease.kind.name).handOvers++
     const { publish } = client.store
     if (!hasPlaces) {
-      line.on({ _tag: "LeftHere", turns })
+      line.on({ _tag: "LeftToUs", turns })
       return { publish, settle: () => {} }
     }
     // Others are not told: if nobody asks here after all, the release of this owner tells them.
     line.place ??= { ownerRef: ownerRefOf(lease, client.nextOwner()), hasAsked: false }
-    line.on({ _tag: "LeftHere", turns })
+    line.on({ _tag: "LeftToUs", turns })
     return { publish: "", settle: () => {} }
   }
 }

@@ -3,7 +3,7 @@
  * `Line.ts` feeds it with events and carries out what it says; `untilServed.ts` is the loop of a waiter.
  *
  * ```
- *          changed, rang, left here                       asked
+ *      changed, kept, rang, left to us                    asked
  *  Asleep ───────────────────────────────▶ Due ─────────────────────▶ Asking
  *   │ ▲ ▲                                   ▲ ▲                         │ │
  *   │ │ │ granted                           │ │ answered, after a change│ │
@@ -65,7 +65,7 @@ export type Event =
   /** It is kept for this client, which may begin with the grant, if there is one. */
   | { readonly _tag: "Kept"; readonly grant: Grant | undefined }
   /** A release of this process has left it to this line. */
-  | { readonly _tag: "LeftHere"; readonly turns: Turns }
+  | { readonly _tag: "LeftToUs"; readonly turns: Turns }
   /** It is the turn of other processes until then. */
   | { readonly _tag: "LeftToOthers"; readonly until: number }
   /** The request is sent. */
@@ -105,7 +105,7 @@ export const next = (stage: Stage, event: Event): Stage => {
       if (grant !== undefined) return { _tag: "HandedOver", grant }
       return stage._tag === "Asleep" ? due : stage
     }
-    case "LeftHere":
+    case "LeftToUs":
       return stage._tag === "Asking"
         ? { ...stage, hasChanged: true, quietUntil: 0, turns: event.turns }
         : { _tag: "Due", turns: event.turns }

@@ -24,7 +24,7 @@ export interface PermitsReply {
 export interface Supply {
   /** How many permits there are, held ones included; infinite if that is not known. */
   readonly total: number
-  /** For how many seconds at a time, at most, several of them are kept for a request: see {@link isDue}. */
+  /** For how many seconds at a time, at most, several of them are kept for a request: see {@link isKept}. */
   readonly longestKept: number
 }
 
@@ -40,7 +40,7 @@ export const supplyOf = ({ available, held }: PermitsReply, initial: number | un
  * each turn is four times as long as the last one, up to the longest; then it is a quarter of the time. As
  * `lua/include/permit_places/place_at.lua`.
  */
-export const isDue = (waitedMillis: number, permits: number, { longestKept: longest }: Supply): boolean => {
+export const isKept = (waitedMillis: number, permits: number, { longestKept: longest }: Supply): boolean => {
   const waited = waitedMillis / 1000
   if (permits === 1) return waited >= 0.1
   if (waited >= 4 * longest) return waited % (4 * longest) < longest
@@ -56,7 +56,7 @@ export interface Want {
 }
 
 /** What a request says of the waiting fibers of its client. */
-export interface Asking {
+export interface Wants {
   readonly clientId: string
   readonly ifDenied: Want
   readonly ifGranted: Want
@@ -71,9 +71,9 @@ export const tellingKeys = (key: string, { handsOver }: TellingStore): ReadonlyA
   handsOver ? [semaphoreChannel(key), ...permitPlaces(key)] : [semaphoreChannel(key)]
 
 /** The arguments that follow where there are keys of places. */
-export const askingArgs = (
+export const wantsArgs = (
   { handsOver }: TellingStore,
-  { clientId, ifDenied, ifGranted, isNew }: Asking
+  { clientId, ifDenied, ifGranted, isNew }: Wants
 ): ReadonlyArray<string | number> =>
   handsOver
     ? [clientId, ifDenied.permits, ifDenied.waitedMillis, ifGranted.permits, ifGranted.waitedMillis, isNew ? 1 : 0]

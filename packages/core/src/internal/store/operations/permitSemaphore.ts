@@ -4,7 +4,7 @@
  */
 import { permitIds } from "../keys.ts"
 import { command, doneReply, numberReply, numbersReply, operation, type StoreCommand } from "./StoreOperation.ts"
-import { type Asking, askingArgs, type PermitsReply, tellingKeys, type TellingStore } from "./permitPlaces.ts"
+import { type PermitsReply, tellingKeys, type TellingStore, type Wants, wantsArgs } from "./permitPlaces.ts"
 
 export interface PermitCounts {
   /** Undefined if there is no semaphore. */
@@ -43,14 +43,14 @@ export const acquire = (
   key: string,
   initial: number | undefined,
   { ids, leaseMillis }: { readonly ids: ReadonlyArray<string>; readonly leaseMillis: number },
-  asking: Asking,
+  wants: Wants,
   store: TellingStore
 ): StoreCommand<PermitsReply> =>
   command(operations.acquire, keysOf(key, store), [
     initial ?? "",
     leaseMillis,
     store.publish,
-    ...askingArgs(store, asking),
+    ...wantsArgs(store, wants),
     ...ids
   ])
 

@@ -4,7 +4,7 @@
  */
 import { grantMarker, permitIds } from "../keys.ts"
 import { command, doneReply, majorityDone, numberReply, operation, type StoreCommand } from "./StoreOperation.ts"
-import { type Asking, askingArgs, type PermitsReply, tellingKeys, type TellingStore } from "./permitPlaces.ts"
+import { type PermitsReply, tellingKeys, type TellingStore, type Wants, wantsArgs } from "./permitPlaces.ts"
 
 export const operations = {
   acquire: operation("semaphore/acquire", {
@@ -34,13 +34,13 @@ export const acquire = (
   key: string,
   initial: number | undefined,
   { id, markerMillis, permits }: Grant,
-  asking: Asking,
+  wants: Wants,
   store: TellingStore
 ): StoreCommand<PermitsReply> =>
   command(
     operations.acquire,
     [key, permitIds(key), grantMarker(key, id), ...tellingKeys(key, store)],
-    [initial ?? "", permits, markerMillis, store.publish, ...askingArgs(store, asking)]
+    [initial ?? "", permits, markerMillis, store.publish, ...wantsArgs(store, wants)]
   )
 
 /**
