@@ -41,9 +41,9 @@ export const clientOf = <E>(locks: Layer.Layer<RedisLock.RedisLock, E>): Effect.
 /** A client of the server or proxy at that address. */
 export const client = (at: { readonly url: string }, options?: ClientOptions) => clientOf(locks(at, options))
 
-/** A client that is told of no losses: the server runs for it only what it is asked to. */
+/** A client that is told of no losses and stores no label, which it would do after a second: the server runs for it only what it is asked to. */
 export const untoldClient = ({ url }: { readonly url: string }) =>
-  RedisLock.layer({ fallbackInterval: "200 millis" }).pipe(
+  RedisLock.layer({ fallbackInterval: "200 millis", label: "" }).pipe(
     Layer.updateService(RedisDriver.RedisDriver, (driver) => ({ ...driver, invalidations: undefined })),
     Layer.provide(IoRedis.layer({ url, connectTimeout: "1 minute", ioredis: reconnectsAtOnce })),
     clientOf
