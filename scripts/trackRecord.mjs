@@ -13,6 +13,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "newcomers-age": {
+    file: "lua/include/permit_places/take_place.lua",
+    fixed: "redis.pcall('ZADD', places, digits, me)",
+    broken: "redis.pcall('ZADD', places, 'NX', digits, me)"
+  },
   "max-hold-fixed": {
     file: `${internal}/acquire/ask.ts`,
     fixed: "Math.max(maxHoldMillis, leaseMillis)",

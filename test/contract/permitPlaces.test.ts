@@ -140,6 +140,48 @@ for (const [where, layer] of Object.entries(stores)) {
         })
     )
 
+    test(
+      "a permit that is kept for a place is kept from other clients, also where their own places are older and want more than there are",
+      1,
+      ({ add, ask, isKept, listen }) =>
+        Effect.gen(function* () {
+          yield* listen(`:${clientB}`)
+          yield* ask(clientA, { wanted: 2 })
+          yield* ask(clientB)
+          yield* add(1)
+          yield* until("the permit is kept", isKept)
+          assert.isFalse((yield* ask(clientA, { ifDenied: 0 })).isGranted)
+          assert.isTrue((yield* ask(clientB, { waits: true })).isGranted)
+        })
+    )
+
+    test("a permit that is kept for a client is not given to its newcomers", 1, ({ add, ask, isKept, listen }) =>
+      Effect.gen(function* () {
+        yield* listen(`:${clientA}`)
+        yield* ask(clientA)
+        yield* add(1)
+        yield* until("the permit is kept", isKept)
+        assert.isFalse((yield* ask(clientA, { ifDenied: 0 })).isGranted)
+        assert.isTrue((yield* ask(clientA, { waits: true })).isGranted)
+      })
+    )
+
+    test(
+      "a newcomer that wants fewer permits than others of its client is not told before older places",
+      2,
+      ({ add, ask, listen, store }) =>
+        Effect.gen(function* () {
+          const [a, b] = [yield* listen(`:${clientA}`), yield* listen(`:${clientB}`)]
+          yield* ask(clientA, { wanted: 2 })
+          yield* ask(clientB)
+          yield* ask(clientA)
+          yield* add(1)
+          yield* until("one of them is told", () => a.length + b.length > 0)
+          yield* allHeard(store)
+          assert.deepStrictEqual([a.length, b.length], [0, 1])
+        })
+    )
+
     test("a client whose other fibers wait has a new place when one is granted permits", 1, ({ add, ask, listen }) =>
       Effect.gen(function* () {
         const [a, b] = [yield* listen(`:${clientA}`), yield* listen(`:${clientB}`)]

@@ -117,6 +117,32 @@ for (const [what, wanted] of [
   )
 }
 
+it.effect(
+  "A fiber that waits for permits counts for no longer than it does, however long others have waited in vain",
+  () =>
+    Effect.gen(function* () {
+      const { holder, server } = yield* site
+      const order: Array<string> = []
+      const clients = { mine: yield* clientOf(server), other: yield* clientOf(server) }
+      const wait = (who: "mine" | "other") =>
+        Effect.sync(() => void order.push(who)).pipe(
+          Effect.andThen(Effect.sleep("1 second")),
+          Semaphore.withPermits(pool, 1),
+          as(clients[who]),
+          Effect.forkChild
+        )
+      yield* Effect.forkChild(as(clients.mine)(Semaphore.withPermits(Effect.void, pool, 2)))
+      yield* TestClock.adjust("1 minute")
+      yield* wait("other")
+      yield* TestClock.adjust("10 seconds")
+      yield* wait("mine")
+      yield* TestClock.adjust("5 seconds")
+      yield* Fiber.interrupt(holder)
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(order, ["other", "mine"])
+    }).pipe(Effect.scoped)
+)
+
 it.effect("A request for permits that fails for good, after it was denied, leaves no place behind", () =>
   Effect.gen(function* () {
     const server = yield* testStore()

@@ -5,7 +5,8 @@
 -- their turn (see tell.lua).
 --
 -- Needs the locals `available`, `wanted_now` (how many permits the client asks for), `me` (the
--- client, which is not denied permits for the sake of its own place), `channel`, `publish`, `places`, `wants`, `digits` and `micros` (see deadline.lua).
+-- client, one of whose fibers that wait is not denied permits for the sake of its own place), `is_new`
+-- (see take_place.lua), `channel`, `publish`, `places`, `wants`, `digits` and `micros` (see deadline.lua).
 
 local kept = 0
 local left = -1
@@ -23,7 +24,7 @@ if places and available and available >= wanted_now and redis.call('EXISTS', pla
     while looks > 0 do
       looks = looks - 1
       local client, since, wanted, told, longest = place_at(rank)
-      if not client or client == me then
+      if not client or (client == me and is_new ~= '1') then
         break
       end
       if is_kept(since, wanted, longest) then

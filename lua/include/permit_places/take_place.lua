@@ -22,12 +22,14 @@ if places then
   elseif next then
     -- pcall: a full server (OOM) still tells that there are no permits
     if is_new == '1' then
-      -- the waiters of its client may want fewer
-      local before = string.match(redis.call('HGET', wants, me) or '', '^%d+')
-      if before and tonumber(before) < tonumber(next) then
+      -- the waiters of its client may want fewer; else the place is for this fiber, and no older
+      local before = tonumber(string.match(redis.call('HGET', wants, me) or '', '^%d+'))
+      if before and before <= tonumber(next) then
         next = before
+        redis.pcall('ZADD', places, 'NX', digits, me)
+      else
+        redis.pcall('ZADD', places, digits, me)
       end
-      redis.pcall('ZADD', places, 'NX', digits, me)
     else
       local waited = is_denied and denied_waited or granted_waited
       redis.pcall('ZADD', places, micros - waited * 1000, me)

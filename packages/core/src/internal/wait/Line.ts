@@ -132,8 +132,8 @@ export class Line {
   readonly #isHeldHere: () => boolean
   /** By the number of permits they want, each list in order of arrival. */
   readonly #waiters = new Map<number, LinkedList<Waiter>>()
-  /** Since when the head has been the head, on the monotonic clock. */
-  #headSince: number
+  /** When the head last left, or the line began, on the monotonic clock. */
+  #headLeftAt: number
   /** When permits were last granted to a waiter. */
   #servedAt = Number.NEGATIVE_INFINITY
   #firstNumber = 0
@@ -146,7 +146,7 @@ export class Line {
     this.#end = end
     this.#isHeldHere = isHeldHere
     this.#isReserved = isReserved
-    this.#headSince = client.now()
+    this.#headLeftAt = client.now()
     this.stage = isReserved || hasAsked ? asking : isHeldHere() ? asleep(this.pauseUntil(-1)) : due
   }
 
@@ -215,7 +215,7 @@ export class Line {
     if (next === undefined) return nothing
     const now = this.client.now()
     const lastServed = except === undefined ? this.#servedAt : now
-    const since = wasHead && next === head ? this.#headSince : Math.max(next.joinedAt, lastServed)
+    const since = wasHead && next === head ? this.#headSince(next) : Math.max(next.joinedAt, lastServed)
     return { permits: next.permits, waitedMillis: Math.round(now - since) }
   }
 
@@ -228,8 +228,13 @@ export class Line {
     return first
   }
 
-  #isKeptFor({ permits }: Waiter): boolean {
-    return isKept(this.client.now() - this.#headSince, permits, this.supply)
+  #isKeptFor(head: Waiter): boolean {
+    return isKept(this.client.now() - this.#headSince(head), head.permits, this.supply)
+  }
+
+  /** Since when it has been the head: those before it may have left long before it joined, and others wait in vain. */
+  #headSince({ joinedAt }: Waiter): number {
+    return Math.max(this.#headLeftAt, joinedAt)
   }
 
   /** Joins at the end, or at the reserved head; gets the turn if no waiter has it. */
@@ -265,7 +270,7 @@ export class Line {
   leave(waiter: Waiter, free = Number.POSITIVE_INFINITY): void {
     if (!waiter.isQueued) return
     waiter.isQueued = false
-    if (this.head === waiter) this.#headSince = this.client.now()
+    if (this.head === waiter) this.#headLeftAt = this.client.now()
     this.client.alarms.cancel(waiter)
     const waiters = this.#waiters.get(waiter.permits)!
     waiters.remove(waiter)
