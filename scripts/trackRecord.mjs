@@ -13,6 +13,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "ended-counter": {
+    file: "lua/semaphore/acquire.lua",
+    fixed: "left_of_counter < life then",
+    broken: "left_of_counter < 0 then"
+  },
   "newcomers-age": {
     file: "lua/include/permit_places/take_place.lua",
     fixed: "redis.pcall('ZADD', places, digits, me)",

@@ -10,7 +10,7 @@
 -- KEYS[6]  what they want
 -- ARGV[1]  how many permits the semaphore begins with, or '' not to create it
 -- ARGV[2]  how many permits
--- ARGV[3]  how long the marker lives, milliseconds
+-- ARGV[3]  how long the marker lives, milliseconds; not beyond the end of the counter
 -- ARGV[4]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[5]  the client
 -- ARGV[6]  how many permits it wants to be told of if it is denied these; 0: it will not wait
@@ -36,8 +36,13 @@ local granted = marker and 1 or 0
 --@include permit_places/kept
 if not marker and available and available - kept >= wanted_now then
   granted = 1
+  -- its permits end with the counter: what comes back later must not count for another one
+  local life, left_of_counter = tonumber(ARGV[3]), redis.call('PTTL', KEYS[1])
+  if left_of_counter > 0 and left_of_counter < life then
+    life = left_of_counter
+  end
   -- the marker first: if the script gets no further, it does no harm
-  redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])
+  redis.call('SET', KEYS[3], ARGV[2], 'PX', life)
   available = redis.call('INCRBY', KEYS[1], -ARGV[2])
 end
 local has_ids = false

@@ -54,6 +54,23 @@ describe("permits that are held for more than a day", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("Permits of a semaphore whose time to live has ended are not given back to the next one of its name", () =>
+    Effect.gen(function* () {
+      const run = as(yield* Effect.flatMap(testStore(), (server) => clientOf(server)))
+      yield* run(Semaphore.trySetPermits("quota", 2, { timeToLive: "1 minute" }))
+      const section = yield* Effect.forkChild(
+        Effect.flip(run(Semaphore.withPermits(Effect.sleep("90 seconds"), "quota", 2))),
+        { startImmediately: true }
+      )
+      yield* TestClock.adjust("61 seconds")
+      assert.isTrue(yield* run(Semaphore.trySetPermits("quota", 2)))
+      yield* TestClock.adjust("30 seconds")
+      const lost = yield* Fiber.join(section)
+      assert.strictEqual(lost._tag === "LockLost" ? lost.reason : lost._tag, "NotOwner")
+      assert.strictEqual(yield* run(Semaphore.availablePermits("quota")), 2)
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("Permits that were held for more than a day are given back by a client that closes", () =>
     Effect.gen(function* () {
       const server = yield* testStore()

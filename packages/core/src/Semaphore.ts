@@ -170,14 +170,16 @@ export const provide: {
  * Zero permits are always granted, without a command.
  *
  * After a timeout, a lost reply or an interruption, a possible grant is rolled back exactly, and permits are given back
- * exactly once. The counter does not know whose permits they are, but a marker beside it does, for at most a day.
+ * exactly once. The counter does not know whose permits they are, but a marker beside it does, for at most a day, and for no
+ * longer than the counter itself.
  *
  * The effect runs in a fiber of its own: fibers that it forks with `Effect.forkChild` end with it.
  *
  * Fails with `LockTimeout` when `waitTime` ran out, `LockStoreError` when the request to Redis failed or the permits could
  * not be given back within the release timeout (the attempts then go on in the background), `LockLost` when Redis no longer
- * knows the grant (it has lost its data) or the client was closed meanwhile, `InvalidLockName` and `InvalidLockOptions`
- * before any command. A failure of the effect itself takes precedence over problems of giving the permits back.
+ * knows the grant (it has lost its data, or the time to live of the semaphore has ended) or the client was closed meanwhile,
+ * `InvalidLockName` and `InvalidLockOptions` before any command. A failure of the effect itself takes precedence over
+ * problems of giving the permits back.
  *
  * **Gotchas**
  *
@@ -383,7 +385,8 @@ export const releaseIfExists: <Arg extends SemaphoreOrName | number>(
 
 /**
  * Creates the semaphore with this number of permits, at least 0, permanently or for `timeToLive`, after which it disappears
- * together with all held permits. Returns `false` and changes nothing if it exists.
+ * together with all held permits: sections that end later fail with `LockLost`, and give nothing back to a semaphore that
+ * has the name by then. Returns `false` and changes nothing if it exists.
  *
  * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
  * command.
