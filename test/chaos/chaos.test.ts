@@ -4,6 +4,7 @@
 import { chaos, type ChaosReport } from "@effect-redis-lock/chaos/chaos"
 import { buildChecker } from "@effect-redis-lock/chaos/check"
 import { nemeses, scheduleOf } from "@effect-redis-lock/chaos/nemeses"
+import { noPostgresql, openRegister, startRegister } from "@effect-redis-lock/chaos/register"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { writeSync } from "node:fs"
@@ -13,6 +14,33 @@ const shown = (report: ChaosReport): string =>
 
 const missing = await buildChecker()
 if (missing !== undefined) writeSync(2, `\nChaos runs do not look for two holders at once: ${missing}\n`)
+
+const withoutPostgresql = await noPostgresql()
+if (withoutPostgresql !== undefined) writeSync(2, `\nChaos runs write into Redis alone: ${withoutPostgresql}\n`)
+const systems = withoutPostgresql === undefined ? (["redis", "postgresql"] as const) : (["redis"] as const)
+
+describe("the register of a chaos run", () => {
+  for (const system of systems) {
+    it.live(`A register in ${system} refuses whoever has an older token than the newest that has read`, () =>
+      Effect.gen(function* () {
+        const place = yield* startRegister(system)
+        const { close, read, write } = openRegister(place)
+        yield* Effect.promise(async () => {
+          assert.deepStrictEqual(await read("a", "1"), [])
+          assert.isTrue(await write("a", ["of 1"], "1"))
+          assert.deepStrictEqual(await read("a", "2"), ["of 1"])
+          assert.isFalse(await write("a", ["of 1", "late"], "1"))
+          assert.isUndefined(await read("a", "1"))
+          assert.isTrue(await write("a", ["of 1", "of 2"], "2"))
+          assert.deepStrictEqual(await read("a"), ["of 1", "of 2"])
+          assert.isTrue(await write("a", ["without a token"]))
+          assert.deepStrictEqual(await read("b"), [])
+          close()
+        })
+      }).pipe(Effect.scoped)
+    )
+  }
+})
 
 describe("a chaos run of a few seconds", () => {
   it.live("A chaos run finds nothing wrong with clients that check whether they still hold their locks", () =>
@@ -37,7 +65,7 @@ describe("a chaos run of a few seconds", () => {
   )
 
   it.live.skipIf(missing !== undefined)(
-    "A chaos run finds a lock without an owner, whose holder goes on after its lease",
+    "A chaos run finds a lock without an owner, whose holder goes on after its lease, and what is lost by that",
     () =>
       Effect.gen(function* () {
         const report = yield* chaos({
@@ -46,10 +74,12 @@ describe("a chaos run of a few seconds", () => {
           library: "naive",
           faults: [{ at: 1000, fault: "stop", of: 0, lasts: 6000, inside: true }]
         })
-        assert.isTrue(
-          report.violations.some(({ what }) => what.startsWith("{chaos}:plain, mutex:")),
-          shown(report)
-        )
+        for (const model of ["mutex", "register", "set"]) {
+          assert.isTrue(
+            report.violations.some(({ what }) => what.startsWith(`{chaos}:plain, ${model}:`)),
+            shown(report)
+          )
+        }
         assert.isTrue(report.events.some(({ line }) => line.endsWith(": stopped")))
       })
   )

@@ -129,6 +129,59 @@ describe.skipIf(missing !== undefined)("the checker", () => {
     assert.deepStrictEqual(await of("ok"), { mutex: 1, fenced: 1 })
   })
 
+  const writer = (hold: string, from: number, version: number, wrote: number, outcome: "ok" | "unknown" = "ok") => {
+    const about = { lock: "a", process: 1, hold }
+    const add = {
+      op: "write",
+      ...about,
+      version,
+      element: `of ${hold}`,
+      call: wrote,
+      return: wrote + 1,
+      outcome
+    } as const
+    return [{ op: "acquire", ...about, call: from, return: from + 1, outcome: "ok" } as const, add]
+  }
+  const read = (at: number, ...elements: ReadonlyArray<string>) =>
+    ({ op: "read", lock: "a", elements, call: at, return: at + 1 }) as const
+  const counted = async (...operations: ReadonlyArray<Operation>) =>
+    Object.fromEntries(
+      (await check(operations)).flatMap(({ anomalies, model }) => (model === "mutex" ? [] : [[model, anomalies]]))
+    )
+
+  it("The checker finds a write that replaces what its writer had not read", async () => {
+    const first = writer("1", 0, 0, 10)
+    assert.deepStrictEqual(await counted(...first, ...writer("2", 20, 1, 30)), { register: 0 })
+    // both had read version 0: the later one undoes the earlier one
+    assert.deepStrictEqual(await counted(...first, ...writer("2", 5, 0, 30)), { register: 1 })
+    // as does one that comes back after others
+    assert.deepStrictEqual(
+      await counted(...first, ...writer("2", 20, 1, 30), ...writer("3", 5, 0, 40), ...writer("4", 50, 2, 60)),
+      { register: 1 }
+    )
+    assert.deepStrictEqual(await counted(...first, ...writer("2", 5, 0, 30, "unknown")), { register: 0 })
+  })
+
+  it("The checker finds an element that a set has lost, or that nobody has added", async () => {
+    const both = [...writer("1", 0, 0, 10), ...writer("2", 20, 1, 30)]
+    assert.deepStrictEqual(await counted(...both, read(40, "of 1", "of 2")), { register: 0, set: 0 })
+    assert.deepStrictEqual(await counted(...both, read(40, "of 2")), { register: 0, set: 1 })
+    assert.deepStrictEqual(await counted(...both, read(40, "of 1", "of 2", "of 3")), { register: 0, set: 1 })
+    // what was added later need not be there yet
+    assert.deepStrictEqual(await counted(...both, read(15, "of 1")), { register: 0, set: 0 })
+  })
+
+  it("The checker allows an add of unknown outcome to be in the set or not", async () => {
+    const unknown = [...writer("1", 0, 0, 10), ...writer("2", 20, 1, 30, "unknown")]
+    assert.deepStrictEqual(await counted(...unknown, read(40, "of 1")), { register: 0, set: 0 })
+    assert.deepStrictEqual(await counted(...unknown, read(40, "of 1", "of 2")), { register: 0, set: 0 })
+    // but not to vanish again
+    assert.deepStrictEqual(await counted(...unknown, read(40, "of 1", "of 2"), read(50, "of 1")), {
+      register: 0,
+      set: 1
+    })
+  })
+
   it("The checker refuses a line that it does not know", async () => {
     const failure = await check([{ op: "steal" } as never]).catch(String)
     assert.match(String(failure), /line 1: unknown op "steal"/)

@@ -2,7 +2,7 @@
  * No process outlives a run of the tests: what is left at its end is an error, and what a killed run leaves is killed.
  */
 import { spawn } from "node:child_process"
-import { existsSync, mkdtempSync, realpathSync } from "node:fs"
+import { chmodSync, existsSync, mkdtempSync, realpathSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
@@ -18,6 +18,8 @@ const vitests = "vitest-watchdog"
 /** Gives this run a TMPDIR of its own, which all its processes inherit. To be closed when all of them should have ended. */
 export const watchLeftovers = (): { readonly close: () => Promise<void> } => {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), "effect-redis-lock-")))
+  // a server that does not run as root reaches its own directory there
+  chmodSync(directory, 0o711)
   process.env["TMPDIR"] = directory
   const compiled = import.meta.url.endsWith(".ts") ? "../dist/run/undertaker.js" : "undertaker.js"
   const program = fileURLToPath(new URL(compiled, import.meta.url))

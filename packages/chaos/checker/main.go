@@ -25,6 +25,11 @@ type operation struct {
 	Call    float64  `json:"call"`
 	Return  *float64 `json:"return,omitempty"`
 	Outcome string   `json:"outcome,omitempty"`
+	// Of "write": the version that it replaces, and what it adds to a set.
+	Version *int   `json:"version,omitempty"`
+	Element string `json:"element,omitempty"`
+	// Of "read": what was in the set.
+	Elements []string `json:"elements,omitempty"`
 	// Of "lock": how many may hold it at once.
 	Permits int `json:"permits,omitempty"`
 }
@@ -64,6 +69,17 @@ func main() {
 	status := 0
 	for _, lock := range locks {
 		holdings, refused := holdingsOf(operations[lock])
+		say := func(v verdict, first []holding) {
+			v.Lock, v.Holdings, v.Refused = lock, len(holdings), refused
+			if v.Anomalies > 0 {
+				v.FirstShort = first
+			}
+			if v.Anomalies+v.Undecided > 0 {
+				status = 1
+			}
+			line, _ := json.Marshal(v)
+			fmt.Println(string(line))
+		}
 		models := []model{mutex}
 		if n := permits[lock]; n > 1 {
 			models = []model{semaphore(n)}
@@ -71,17 +87,16 @@ func main() {
 		if hasTokens(holdings) {
 			models = append(models, fenced)
 		}
+		if hasVersions(holdings) {
+			models = append(models, register)
+		}
 		for _, m := range models {
 			count, undecided, first := anomalies(m, holdings)
-			v := verdict{Lock: lock, Model: m.name, Holdings: len(holdings), Refused: refused, Anomalies: count, Undecided: undecided}
-			if count > 0 {
-				v.FirstShort = first
-			}
-			if count+undecided > 0 {
-				status = 1
-			}
-			line, _ := json.Marshal(v)
-			fmt.Println(string(line))
+			say(verdict{Model: m.name, Anomalies: count, Undecided: undecided}, first)
+		}
+		if reads := readsOf(operations[lock]); len(reads) > 0 {
+			count, first := missing(holdings, reads)
+			say(verdict{Model: "set", Anomalies: count}, first)
 		}
 	}
 	os.Exit(status)
@@ -110,7 +125,10 @@ func read(path string) ([]operation, error) {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
 		switch op.Op {
-		case "lock":
+		case "lock", "read":
+			if op.Lock == "" || op.Op == "read" && op.Return == nil {
+				return nil, fmt.Errorf("line %d: it needs lock, and a read its return", number)
+			}
 		case "acquire", "release", "write":
 			if op.Lock == "" || op.Hold == "" {
 				return nil, fmt.Errorf("line %d: an operation needs lock and hold", number)

@@ -56,7 +56,7 @@ var mutex = holders("mutex", 1)
 type fence struct{ granted, written int64 }
 
 // Tokens rise with every grant, and the resource takes no write with a token that is older than one it has seen. Two may hold the lock at once.
-var fenced = model{"fenced", func(op operation) bool { return op.Op != "release" }, porcupine.Model{
+var fenced = model{"fenced", func(op operation) bool { return op.Op == "acquire" || isWritten(op) }, porcupine.Model{
 	Init: func() any { return fence{} },
 	Step: func(state, input, _ any) (bool, any) {
 		op, s := input.(operation), state.(fence)
@@ -66,6 +66,62 @@ var fenced = model{"fenced", func(op operation) bool { return op.Op != "release"
 		return op.Token >= s.written && op.Token <= s.granted, fence{s.granted, op.Token}
 	},
 }}
+
+func isWritten(op operation) bool { return op.Op == "write" && op.Outcome == "ok" }
+
+// No write replaces a version later than the one that its writer had read. The state is the number of versions that are known to have been.
+var register = model{"register", func(op operation) bool { return isWritten(op) && op.Version != nil }, porcupine.Model{
+	Init: func() any { return 0 },
+	Step: func(state, input, _ any) (bool, any) {
+		version := *input.(operation).Version
+		return version >= state.(int), version + 1
+	},
+}}
+
+// An element of a set: what was added stays. The input is whether a read has found it, or nil where it is added.
+var element = porcupine.Model{
+	Init: func() any { return false },
+	Step: func(state, input, _ any) (bool, any) {
+		return input == nil || input == state, input == nil || state.(bool)
+	},
+}
+
+// Counts the elements that a read should have found and has not, or has found though nobody can have added them.
+func missing(holdings []holding, reads []operation) (count int, first []holding) {
+	found := make([]map[string]bool, len(reads))
+	by := map[string]holding{}
+	for i, read := range reads {
+		found[i] = map[string]bool{}
+		for _, name := range read.Elements {
+			found[i][name], by[name] = true, holding{{Op: "read", Lock: read.Lock, Element: name, Call: read.Call, Return: read.Return}}
+		}
+	}
+	for _, h := range holdings {
+		for _, op := range h {
+			if op.Element != "" {
+				by[op.Element] = h
+			}
+		}
+	}
+	for name, h := range by {
+		var history []porcupine.Operation
+		for _, op := range h {
+			if op.Op == "write" && op.Element == name {
+				history = append(history, porcupine.Operation{Call: nanos(&op.Call), Return: nanos(op.Return)})
+			}
+		}
+		for i, read := range reads {
+			history = append(history, porcupine.Operation{Input: found[i][name], Call: nanos(&read.Call), Return: nanos(read.Return)})
+		}
+		if porcupine.CheckOperations(element, history) {
+			continue
+		}
+		if count++; first == nil || h.end() < first[0].end() {
+			first = []holding{h}
+		}
+	}
+	return count, first
+}
 
 // A grant with what was done under it: its acquire first.
 type holding []operation
@@ -82,8 +138,21 @@ func hasTokens(holdings []holding) bool {
 	return len(holdings) > 0 && holdings[0][0].Token != 0
 }
 
-// The holdings in the order in which they are known to have begun. What has an unknown outcome, or none, is left out: nobody has
-// seen its effect.
+func hasVersions(holdings []holding) bool {
+	return slices.ContainsFunc(holdings, func(h holding) bool { return slices.ContainsFunc(h, register.takes) })
+}
+
+func readsOf(operations []operation) (reads []operation) {
+	for _, op := range operations {
+		if op.Op == "read" {
+			reads = append(reads, op)
+		}
+	}
+	return reads
+}
+
+// The holdings in the order in which they are known to have begun. What was not granted or refused is left out, and a write whose outcome is unknown may
+// take effect at any time, or never.
 func holdingsOf(operations []operation) ([]holding, int) {
 	byHold := map[string]holding{}
 	refused := 0
@@ -101,8 +170,11 @@ func holdingsOf(operations []operation) ([]holding, int) {
 			if op.Outcome == "refused" {
 				refused++
 			}
-			if op.Outcome != "ok" {
+			if op.Outcome != "ok" && op.Outcome != "unknown" {
 				continue
+			}
+			if op.Outcome == "unknown" {
+				op.Return = nil
 			}
 		}
 		byHold[op.Hold] = append(h, op)

@@ -36,14 +36,14 @@ export class Clients {
   readonly violations: Array<Violation> = []
   readonly #ways: ReadonlyArray<Way>
   readonly #note: (line: string) => void
-  readonly #settings: Pick<ClientSettings, "acknowledge" | "kinds" | "library" | "resource" | "server">
+  readonly #settings: Pick<ClientSettings, "acknowledge" | "fenced" | "kinds" | "library" | "register" | "server">
   readonly #clients: Array<Client> = []
   #processes = 0
 
   constructor(
     ways: ReadonlyArray<Way>,
     note: (line: string) => void,
-    settings: Pick<ClientSettings, "acknowledge" | "kinds" | "library" | "resource" | "server">
+    settings: Pick<ClientSettings, "acknowledge" | "fenced" | "kinds" | "library" | "register" | "server">
   ) {
     this.#ways = ways
     this.#note = note

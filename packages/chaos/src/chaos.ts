@@ -2,7 +2,6 @@
  * A chaos run: client processes enter sections under locks of some servers, while their connections, the servers and they themselves fail as a
  * seed decides. The checker and `judge.ts` say what must hold nevertheless.
  */
-import { RedisServer } from "@effect-redis-lock/testing"
 import { Deferred, Effect, Semaphore } from "effect"
 import type { Redis } from "ioredis"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -14,6 +13,7 @@ import { type Kind, lockOf, now, permitsOf, type Told } from "./events.ts"
 import { type Operation, operationsOf, writeHistory } from "./history.ts"
 import { type Judgement, judge, type Violation } from "./judge.ts"
 import { describeFault, type Fault, nemeses, type OnServer, scheduleOf } from "./nemeses.ts"
+import { openRegister, type RegisterPlace, startRegister } from "./register.ts"
 import { openSite, type ServerKind, type Site } from "./sites.ts"
 
 export interface ChaosOptions {
@@ -28,6 +28,10 @@ export interface ChaosOptions {
   readonly kinds?: ReadonlyArray<Kind> | undefined
   /** Whether grants need all replicas, where there are some: without it only tokens must rise. Default: true. */
   readonly acknowledge?: boolean
+  /** Where sections write. Default: a Redis. */
+  readonly register?: RegisterPlace["system"]
+  /** Whether they write with their tokens. Default: true. */
+  readonly fenced?: boolean
   /** The kinds of fault. Default: all that let a lock be held by one at a time. */
   readonly only?: ReadonlyArray<string> | undefined
   /** Default: what the seed says. */
@@ -63,20 +67,18 @@ const isLasting = (key: string): boolean => /^(?:redisson_lock_token|effect_redi
 
 /** Runs it all; the report says what came of it. */
 export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
-  const { acknowledge = true, library, millis, seed, server: kind = "single" } = options
+  const { acknowledge = true, fenced = true, library, millis, seed, server: kind = "single" } = options
   const kinds = options.kinds ?? (library === undefined ? kindsOn[kind] : ["plain"])
   // while the servers start
   const checker = buildChecker()
   const notes: Array<{ readonly at: number; readonly line: string }> = []
   const note = (line: string) => void notes.push({ at: now(), line })
-  const site = yield* Effect.orDie(
-    openSite(kind, slots, (client, bytes) => note(`client ${client}: late bytes arrive: ${wordsOf(bytes)}`))
-  )
-  const resource = yield* Effect.orDie(RedisServer.start())
-  const clients = new Clients(site.ways, note, {
-    ...{ acknowledge, kinds, library, server: kind },
-    resource: resource.url
-  })
+  const faults =
+    options.faults ?? scheduleOf({ seed, millis, clients: slots, mortal, server: kind, only: options.only })
+  const late = (client: number, bytes: Buffer) => note(`client ${client}: late bytes arrive: ${wordsOf(bytes)}`)
+  const site = yield* Effect.orDie(openSite(kind, slots, late))
+  const register = yield* Effect.orDie(startRegister(options.register ?? "redis"))
+  const clients = new Clients(site.ways, note, { acknowledge, fenced, kinds, library, register, server: kind })
   yield* Effect.addFinalizer(() => Effect.sync(() => clients.killAll()))
   yield* clients.startAll
   const watch = new Watch(kinds, site.redises.values().next().value!)
@@ -102,8 +104,6 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
     return nemesis.to === "process" ? clients.commit(fault, nemesis) : clients.disturb(fault, nemesis)
   }
 
-  const faults =
-    options.faults ?? scheduleOf({ seed, millis, clients: slots, mortal, server: kind, only: options.only })
   const began = now()
   note(`the run begins: seed ${seed}, ${faults.length} faults`)
   yield* Effect.forEach(
@@ -145,7 +145,10 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
     patience: PATIENCE_MILLIS + watch.stalledSince(calmSince) + clients.stalledSince(calmSince),
     living: living.map(({ process }) => ({ process, fibers }))
   })
-  const operations = operationsOf(judgement.sections, told, kinds)
+  const operations = [
+    ...operationsOf(judgement.sections, told, kinds),
+    ...(yield* Effect.promise(() => readsOf(register, kinds)))
+  ]
   const reason = yield* Effect.promise(() => checker)
   const verdicts = reason ?? (yield* Effect.promise(() => checked(operations)))
   const isForgetful =
@@ -168,6 +171,19 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
 
 const until = (time: number) => Effect.suspend(() => Effect.sleep(Math.max(0, time - now())))
 
+/** What is in the sets at the end. */
+const readsOf = async (place: RegisterPlace, kinds: ReadonlyArray<Kind>): Promise<ReadonlyArray<Operation>> => {
+  const register = openRegister(place)
+  const read = async (kind: Kind): Promise<Operation> => {
+    const call = now()
+    const elements = (await register.read(kind))!
+    return { op: "read", lock: lockOf(kind), elements, call, return: now() }
+  }
+  const reads = await Promise.all(kinds.filter((kind) => permitsOf(kind) === 1).map(read))
+  register.close()
+  return reads
+}
+
 const checked = async (operations: ReadonlyArray<Operation>): Promise<ReadonlyArray<Verdict>> => {
   const directory = mkdtempSync(join(tmpdir(), "history-"))
   try {
@@ -178,10 +194,10 @@ const checked = async (operations: ReadonlyArray<Operation>): Promise<ReadonlyAr
   }
 }
 
-/** Where Redis has forgotten what it granted, two may be in at once, and only tokens must rise. */
+/** Where Redis has forgotten what it granted, two may be in at once: tokens must rise, and nothing that was written with one is lost. */
 const anomaliesOf = (verdicts: ReadonlyArray<Verdict>, isForgetful: boolean): ReadonlyArray<Violation> =>
   verdicts.flatMap(({ anomalies, first = [], lock, model, undecided }) => {
-    if (isForgetful && model !== "fenced") return []
+    if (isForgetful && (model === "mutex" || model === "semaphore")) return []
     const holds = first.flatMap(([acquire]) => (acquire?.op === "acquire" ? [acquire] : []))
     const who = holds.map(({ hold, process, token }) => `process ${process} (owner ${hold}, token ${token})`).join(", ")
     return [
@@ -217,8 +233,10 @@ const shown = (event: Told): ReadonlyArray<{ readonly at: number; readonly line:
         return `${who} is ready`
       case "asks":
         return `${who}, ${event.fiber}: asks`
+      case "writes":
+        return `${who}, ${event.fiber}: adds ${event.element} to version ${event.version} as ${event.token}`
       case "wrote":
-        return `${who}, ${event.fiber}: ${event.isRefused ? "was refused by the register" : "wrote"} as ${event.token}`
+        return `${who}: ${event.element} ${event.isRefused ? "was refused" : "was written"}`
       case "ended":
         return `${who}, ${event.fiber}: its section ended: ${event.outcome}`
       case "stalled":

@@ -10,7 +10,7 @@ import type { Operation } from "./history.ts"
 /** What the checker says of one lock by one model. */
 export interface Verdict {
   readonly lock: string
-  readonly model: "mutex" | "semaphore" | "fenced"
+  readonly model: "mutex" | "semaphore" | "fenced" | "register" | "set"
   readonly holdings: number
   /** Writes that the resource has refused. */
   readonly refused: number

@@ -74,12 +74,12 @@ const inside = (fiber: string, kind: Kind, asked: number, { grant, owner, token 
     })
   return Effect.gen(function* () {
     yield* report("enters")
-    yield* Effect.promise(() => client.write(about))
+    const add = yield* Effect.promise(() => client.read(about))
     for (const ends = now() + client.nextWork(); now() < ends;) {
       yield* Effect.sleep(Math.min(10, settings.work))
       yield* report("stays")
     }
-    yield* Effect.promise(() => client.write(about))
+    yield* Effect.promise(add)
     yield* report("leaves")
   })
 }

@@ -2,17 +2,11 @@
  * What all client processes of a run have in common, whatever their library: they enter sections until they are told to finish, and tell the
  * parent over IPC what they do and believe.
  */
-import { Redis } from "ioredis"
-import { type ClientEvent, type ClientSettings, type Kind, now, type Order } from "./events.ts"
+import { type ClientEvent, type ClientSettings, type Kind, now, type Order, permitsOf } from "./events.ts"
+import { openRegister } from "./register.ts"
 
 const TICK_MILLIS = 50
 const STALL_MILLIS = 250
-
-/** A read of the register counts as well: what was granted later has been seen. */
-const writeLua = `
-if tonumber(ARGV[1]) < tonumber(redis.call('GET', KEYS[1]) or 0) then return 0 end
-redis.call('SET', KEYS[1], ARGV[1])
-return 1`
 
 export interface Inside {
   readonly fiber: string
@@ -24,9 +18,10 @@ export interface Inside {
 
 export class ClientProcess {
   readonly settings = JSON.parse(process.argv[2]!) as ClientSettings
-  readonly #resource = new Redis(this.settings.resource)
+  readonly #register = openRegister(this.settings.register)
   readonly #ticks: NodeJS.Timeout
   #sections = 0
+  #writes = 0
   isFinishing = false
 
   constructor() {
@@ -59,18 +54,25 @@ export class ClientProcess {
     return ++this.#sections % 16 === 0 && !this.isFinishing ? this.settings.longWork : this.settings.work
   }
 
-  /** Writes into the register that refuses old tokens; without a token there is nothing to refuse. */
-  async write({ fiber, kind, owner, token }: Inside): Promise<void> {
-    if (token === undefined) return
-    const call = now()
-    const taken = await this.#resource.eval(writeLua, 1, `register:${kind}`, token)
-    this.tell({ event: "wrote", at: now(), call, fiber, kind, owner, token, isRefused: taken === 0 })
+  /** Reads the set that its lock guards; the effect adds an element to what it has read. Where several hold the lock there is none. */
+  async read({ fiber, kind, owner, token }: Inside): Promise<() => Promise<void>> {
+    if (permitsOf(kind) > 1) return async () => {}
+    const register = this.#register
+    const fence = this.settings.fenced ? token : undefined
+    const elements = await register.read(kind, fence)
+    return async () => {
+      const element = `${process.pid}-${++this.#writes}`
+      const version = elements?.length
+      this.tell({ event: "writes", at: now(), fiber, kind, owner, token, element, version })
+      const isTaken = elements !== undefined && (await register.write(kind, [...elements, element], fence))
+      this.tell({ event: "wrote", at: now(), element, isRefused: !isTaken })
+    }
   }
 
   /** Says how it ended, and ends the process. */
   close(why?: string): void {
     clearInterval(this.#ticks)
-    this.#resource.disconnect()
+    this.#register.close()
     this.tell(why === undefined ? { event: "closed", at: now() } : { event: "broke", at: now(), why })
     process.removeAllListeners("disconnect")
     process.disconnect()

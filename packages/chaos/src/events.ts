@@ -1,6 +1,7 @@
 /**
  * What the client processes of a chaos run are told, and what they tell.
  */
+import type { RegisterPlace } from "./register.ts"
 
 /** The kinds of lock, each under one name. Permits are of a semaphore that has as many as `permitsOf` says; a leader's token is its term. */
 export type Kind = "fair" | "plain" | "permits" | "leader"
@@ -20,8 +21,10 @@ export interface ClientSettings {
   readonly natMap?: Readonly<Record<string, { readonly host: string; readonly port: number }>> | undefined
   /** Whether a grant needs all replicas. */
   readonly acknowledge: boolean
-  /** A Redis to which nothing happens, with a register that refuses old tokens. */
-  readonly resource: string
+  /** Where they write. */
+  readonly register: RegisterPlace
+  /** Whether they write with their tokens, if they have some. */
+  readonly fenced: boolean
   readonly kinds: ReadonlyArray<Kind>
   /** How many fibers there are for each kind. */
   readonly fibers: number
@@ -52,17 +55,18 @@ export type ClientEvent =
       readonly owner: string
       readonly token?: string
     }
-  /** It has written into the register, or was refused. */
+  /** It adds an element to the version of the set that it has read. */
   | {
-      readonly event: "wrote"
+      readonly event: "writes"
       readonly at: number
-      readonly call: number
       readonly fiber: string
       readonly kind: Kind
       readonly owner: string
-      readonly token: string
-      readonly isRefused: boolean
+      readonly token: string | undefined
+      readonly element: string
+      readonly version: number | undefined
     }
+  | { readonly event: "wrote"; readonly at: number; readonly element: string; readonly isRefused: boolean }
   /** Its section has ended, the lock is given back or lost. */
   | {
       readonly event: "ended"

@@ -14,6 +14,10 @@ export type Operation =
       /** Which acquisition it is, or belongs to. */
       readonly hold: string
       readonly token?: string | undefined
+      /** Of a write: the number of the version that its writer had read, and which it replaces. */
+      readonly version?: number | undefined
+      /** Of a write: what it adds to a set. */
+      readonly element?: string | undefined
       /**
        * Milliseconds on a clock that all processes share. A release is called when its holder last knew that it was inside: where the lock was
        * lost, it has ended somewhen between then and `return`.
@@ -23,6 +27,16 @@ export type Operation =
       readonly return?: number | undefined
       readonly outcome: "ok" | "lost" | "refused" | "unknown"
     }
+  /** What was in the set. */
+  | {
+      readonly op: "read"
+      readonly lock: string
+      readonly elements: ReadonlyArray<string>
+      readonly call: number
+      readonly return: number
+    }
+
+type Timed = Extract<Operation, { readonly op: "acquire" | "release" | "write" }>
 
 /** One section as it was seen: somebody inside, and how long he had a right to be. */
 export interface Section {
@@ -82,6 +96,23 @@ export const sectionsOf = (
   return sections.sort((a, b) => a.entered - b.entered)
 }
 
+/** What was written, as far as anybody knows: a process may have been killed before it heard of it. */
+const writesOf = (told: ReadonlyArray<Told>): ReadonlyArray<Timed> => {
+  const replies = new Map(told.flatMap((event) => (event.event === "wrote" ? [[event.element, event] as const] : [])))
+  return told.flatMap((event): Array<Timed> => {
+    if (event.event !== "writes") return []
+    const { at, element, kind, owner, process, token, version } = event
+    const reply = replies.get(element)
+    return [
+      {
+        ...{ op: "write", lock: lockOf(kind), process, hold: owner, token, version, element, call: at },
+        return: reply?.at,
+        outcome: reply === undefined ? "unknown" : reply.isRefused ? "refused" : "ok"
+      }
+    ]
+  })
+}
+
 /** What was done to the locks. A holder that is stopped, or has lost the lock, does not count as inside after its deadline. */
 export const operationsOf = (
   sections: ReadonlyArray<Section>,
@@ -90,39 +121,20 @@ export const operationsOf = (
 ): ReadonlyArray<Operation> => [
   ...kinds.map((kind): Operation => ({ op: "lock", lock: lockOf(kind), permits: permitsOf(kind) })),
   ...sections
-    .flatMap(
-      ({ asked, ended, entered, kind, known, left, outcome, owner, process, token, until }): Array<Operation> => {
-        const about = { lock: lockOf(kind), process, hold: owner, token }
-        return [
-          { op: "acquire", ...about, call: asked, return: entered, outcome: "ok" },
-          {
-            ...{ op: "release", ...about },
-            call: Math.max(known, Math.min(until, left ?? until)),
-            return: ended,
-            outcome: outcome === "done" ? "ok" : outcome?.startsWith("LockLost") === true ? "lost" : "unknown"
-          }
-        ]
-      }
-    )
-    .concat(
-      told.flatMap((event): Array<Operation> => {
-        if (event.event !== "wrote") return []
-        const { at, call, isRefused, kind, owner: hold, process, token } = event
-        return [
-          {
-            op: "write",
-            lock: lockOf(kind),
-            process,
-            hold,
-            token,
-            call,
-            return: at,
-            outcome: isRefused ? "refused" : "ok"
-          }
-        ]
-      })
-    )
-    .sort((a, b) => (a as { readonly call: number }).call - (b as { readonly call: number }).call)
+    .flatMap(({ asked, ended, entered, kind, known, left, outcome, owner, process, token, until }): Array<Timed> => {
+      const about = { lock: lockOf(kind), process, hold: owner, token }
+      return [
+        { op: "acquire", ...about, call: asked, return: entered, outcome: "ok" },
+        {
+          ...{ op: "release", ...about },
+          call: Math.max(known, Math.min(until, left ?? until)),
+          return: ended,
+          outcome: outcome === "done" ? "ok" : outcome?.startsWith("LockLost") === true ? "lost" : "unknown"
+        }
+      ]
+    })
+    .concat(writesOf(told))
+    .sort((a, b) => a.call - b.call)
 ]
 
 export const writeHistory = (file: string, operations: ReadonlyArray<Operation>): void =>

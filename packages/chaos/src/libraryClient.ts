@@ -50,10 +50,12 @@ const section = async (session: Session, kind: Kind, fiber: string): Promise<str
       return true
     }
     let isHeld = await report("enters")
+    const add = await client.read(about)
     for (const ends = now() + client.nextWork(); isHeld && now() < ends;) {
       await sleep(Math.min(10, work))
       isHeld = await report("stays")
     }
+    if (isHeld) await add()
     if (isHeld) isHeld = await report("leaves")
     await held.release()
     return isHeld ? "done" : "LockLost: as it has said"

@@ -1,6 +1,6 @@
 /**
- * `pnpm chaos [--minutes 1] [--seed n] [--server single|sentinel|cluster|quorum] [--library name] [--only fault,fault] [--unacknowledged] [--history file]`: a chaos
- * run from a seed that it prints. Exits with 1 and prints what happened where something did not hold.
+ * `pnpm chaos`: a chaos run from a seed that it prints; its options are below. `pnpm chaos check FILE`: checks a history. Exits with 1 and prints what
+ * happened where something did not hold.
  */
 import { Effect } from "effect"
 import { mkdtempSync, writeFileSync } from "node:fs"
@@ -8,8 +8,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { chaos } from "./chaos.ts"
+import { buildChecker, checkHistory, type Verdict } from "./check.ts"
 import { writeHistory } from "./history.ts"
 import { describeFault, nemeses } from "./nemeses.ts"
+import { noPostgresql, type RegisterPlace } from "./register.ts"
 import type { ServerKind } from "./sites.ts"
 
 /** What is printed of the events around the first violation; all of them are in a file. */
@@ -22,7 +24,9 @@ const servers = ["single", "sentinel", "cluster", "quorum"]
 const fail = (problem: string): never => {
   console.error(
     `${problem}\nusage: pnpm chaos [--minutes 1] [--seed n] [--server ${servers.join("|")}] [--library name]\n` +
-      `         [--only ${Object.keys(nemeses).join(",")}] [--unacknowledged] [--history file]`
+      `         [--only ${Object.keys(nemeses).join(",")}]\n` +
+      `         [--register redis|postgresql] [--unacknowledged] [--unfenced] [--history file]\n` +
+      `       pnpm chaos check FILE`
   )
   process.exit(2)
 }
@@ -38,24 +42,59 @@ const parse = () => {
         server: text,
         library: text,
         only: text,
+        register: text,
         history: text,
-        unacknowledged: { type: "boolean" }
-      }
-    }).values
+        unacknowledged: { type: "boolean" },
+        unfenced: { type: "boolean" }
+      },
+      allowPositionals: true
+    })
   } catch (error) {
     return fail((error as Error).message)
   }
 }
 
-const given = parse()
+const printVerdicts = (verdicts: ReadonlyArray<Verdict>) => {
+  for (const { anomalies, holdings, lock, model, refused, undecided } of verdicts) {
+    console.log(
+      `${lock}, ${model}: ${holdings} holdings, ${anomalies} anomalies` +
+        `${model === "fenced" ? `, ${refused} writes refused` : ""}${undecided > 0 ? `, ${undecided} undecided` : ""}`
+    )
+  }
+}
+
+/** Of each model the first anomaly. */
+const printAnomalies = (verdicts: ReadonlyArray<Verdict>) => {
+  for (const { first } of verdicts) {
+    for (const operation of first?.flat() ?? []) console.log(`  ${JSON.stringify(operation)}`)
+  }
+}
+
+const {
+  positionals: [command, file, ...more],
+  values: given
+} = parse()
+if (command !== undefined) {
+  if (command !== "check" || file === undefined || more.length > 0) fail(`there is no ${command}`)
+  const reason = await buildChecker()
+  if (reason !== undefined) fail(`not checked: ${reason}`)
+  const verdicts = await checkHistory(file!).catch((error: Error) => fail(error.message))
+  printVerdicts(verdicts)
+  printAnomalies(verdicts)
+  process.exit(verdicts.some(({ anomalies, undecided }) => anomalies + undecided > 0) ? 1 : 0)
+}
+
 const minutes = Number(given.minutes ?? 1)
 const seed = Number(given.seed ?? Date.now() % 1_000_000)
-const { history, library, server = "single" } = given
+const { history, library, register = "redis", server = "single" } = given
 const only = given.only?.split(",")
 if (!(minutes > 0)) fail("--minutes is no number")
 if (!Number.isInteger(seed)) fail("--seed is no number")
 if (!servers.includes(server)) fail(`--server ${server} is unknown`)
 if (only?.every((fault) => fault in nemeses) === false) fail(`--only ${given.only} has an unknown fault`)
+if (!/^(redis|postgresql)$/.test(register)) fail(`--register ${register} is unknown`)
+const missing = register === "postgresql" ? await noPostgresql() : undefined
+if (missing !== undefined) fail(missing)
 if (library !== undefined && (server === "sentinel" || server === "cluster")) fail("other libraries: single or quorum")
 
 const words = Object.entries({ ...given, minutes, seed }).flatMap(([name, value]) =>
@@ -67,7 +106,9 @@ const report = await Effect.runPromise(
   Effect.scoped(
     chaos({
       ...{ seed, millis: minutes * 60_000, server: server as ServerKind, library, only },
-      acknowledge: given.unacknowledged !== true
+      register: register as RegisterPlace["system"],
+      acknowledge: given.unacknowledged !== true,
+      fenced: given.unfenced !== true
     })
   )
 )
@@ -83,14 +124,7 @@ console.log(
     `${half.toFixed(0)} ms after the last fault (median of ${served.length} fibers), ${served.at(-1)?.toFixed(0)} ms at most`
 )
 if (typeof report.verdicts === "string") console.log(`not checked by Porcupine: ${report.verdicts}`)
-else {
-  for (const { anomalies, holdings, lock, model, refused, undecided } of report.verdicts) {
-    console.log(
-      `${lock}, ${model}: ${holdings} holdings, ${anomalies} anomalies` +
-        `${model === "fenced" ? `, ${refused} writes refused` : ""}${undecided > 0 ? `, ${undecided} undecided` : ""}`
-    )
-  }
-}
+else printVerdicts(report.verdicts)
 if (history !== undefined) writeHistory(history, report.operations)
 
 const time = (millis: number) => `${(millis / 1000).toFixed(3).padStart(8)} s`
@@ -103,11 +137,7 @@ if (first !== undefined) {
   writeHistory(join(directory, "history.jsonl"), report.operations)
   console.log(`\n${report.violations.length} violations:`)
   for (const { at, what } of report.violations.slice(0, 30)) console.log(`${time(at - offset)}  ${what}`)
-  if (typeof report.verdicts !== "string") {
-    for (const { first } of report.verdicts) {
-      for (const operation of first?.flat() ?? []) console.log(`  ${JSON.stringify(operation)}`)
-    }
-  }
+  if (typeof report.verdicts !== "string") printAnomalies(report.verdicts)
   if (library === undefined) {
     console.log("\nFaults:")
     for (const fault of report.faults) console.log(`${time(fault.at)}  ${describeFault(fault)}`)
