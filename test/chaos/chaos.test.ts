@@ -49,12 +49,12 @@ describe("a chaos run of a few seconds", () => {
         seed: 1,
         millis: 7000,
         faults: [
-          { at: 1000, fault: "late", of: 2, lasts: 100, late: 2000 },
+          { at: 1000, fault: "late", of: 2, lasts: 100, by: 2000 },
           { at: 1200, fault: "stop", of: 0, lasts: 2500 },
           { at: 1500, fault: "lateMessages", of: 3, lasts: 3000 },
           { at: 2500, fault: "restart", of: 0, lasts: 300 },
           { at: 4000, fault: "kill", of: 1, lasts: 300 },
-          { at: 4200, fault: "late", of: 3, lasts: 300, late: 1500 },
+          { at: 4200, fault: "late", of: 3, lasts: 300, by: 1500 },
           { at: 4500, fault: "block", of: 0, lasts: 1000 },
           { at: 5500, fault: "reset", of: 2, lasts: 1 }
         ]
@@ -101,7 +101,7 @@ describe("the faults of a chaos run", () => {
     )
     assert.deepStrictEqual([...new Set(faults.map(({ fault }) => fault))].sort(), usual.sort())
     for (const { fault, of } of faults) if (nemeses[fault]!.to === "process") assert.include([0, 1], of)
-    assert.isTrue(faults.some(({ late = 0 }) => late > 30_000))
+    assert.isTrue(faults.some(({ by = 0 }) => by > 30_000))
   })
 
   it("A chaos run has only the faults that are asked for", () => {

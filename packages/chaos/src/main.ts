@@ -13,6 +13,7 @@ import { writeHistory } from "./history.ts"
 import { describeFault, nemeses } from "./nemeses.ts"
 import { noPostgresql, type RegisterPlace } from "./register.ts"
 import type { ServerKind } from "./sites.ts"
+import { impossible as noClocks } from "./skewedServer.ts"
 
 /** What is printed of the events around the first violation; all of them are in a file. */
 const BEFORE_MILLIS = 5000
@@ -93,7 +94,9 @@ if (!Number.isInteger(seed)) fail("--seed is no number")
 if (!servers.includes(server)) fail(`--server ${server} is unknown`)
 if (only?.every((fault) => fault in nemeses) === false) fail(`--only ${given.only} has an unknown fault`)
 if (!/^(redis|postgresql)$/.test(register)) fail(`--register ${register} is unknown`)
-const missing = register === "postgresql" ? await noPostgresql() : undefined
+const missing =
+  (register === "postgresql" ? await noPostgresql() : undefined) ??
+  (only?.some((fault) => fault === "ahead" || fault === "behind") === true ? noClocks : undefined)
 if (missing !== undefined) fail(missing)
 if (library !== undefined && (server === "sentinel" || server === "cluster")) fail("other libraries: single or quorum")
 

@@ -7,6 +7,8 @@ import { Effect } from "effect"
 import { followersOf, type ServerKind, type Site } from "./sites.ts"
 import type { LateProxy } from "./LateProxy.ts"
 import type { Redis } from "ioredis"
+import { readdirSync, rmSync } from "node:fs"
+import { join } from "node:path"
 
 export type Random = () => number
 
@@ -25,8 +27,8 @@ export interface Fault {
   /** The number of a client process, or of a member of the quorum. */
   readonly of: number
   readonly lasts: number
-  /** How late what was held back arrives after that. */
-  readonly late?: number
+  /** How late what was held back arrives after that, or how far a clock is off. */
+  readonly by?: number
   /** Whether it waits until the client is inside a section. */
   readonly inside?: boolean
 }
@@ -37,7 +39,7 @@ interface Common {
   /** How often it happens, compared with others; without it only where it is asked for. */
   readonly weight?: number
   readonly lasts: readonly [least: number, most: number]
-  readonly late?: readonly [least: number, most: number]
+  readonly by?: readonly [least: number, most: number]
   readonly says: (fault: Fault) => string
   /** The deployments in which it happens. Default: all. */
   readonly on?: ReadonlyArray<ServerKind>
@@ -116,18 +118,35 @@ const succession = (site: Site, before: number) =>
 const alone: ReadonlyArray<ServerKind> = ["single", "quorum"]
 const replicated: ReadonlyArray<ServerKind> = ["sentinel", "cluster"]
 
+/** Sets its clock for a while: what was granted ends so much sooner or later than its holder believes. */
+const skewed = (direction: 1 | -1): OnServer => ({
+  to: "server",
+  lasts: [100, 8000],
+  by: [100, 1900],
+  on: alone,
+  forgets: true,
+  says: ({ by, lasts }) => `its clock is ${by} ms ${direction === 1 ? "ahead" : "behind"} for ${lasts} ms`,
+  play: ({ redis, site }, { by, lasts }) =>
+    Effect.gen(function* () {
+      const setClock = site.clocks.get(redis.options.port!)!
+      yield* setClock(direction * by!)
+      yield* Effect.sleep(lasts)
+      yield* setClock(0)
+    })
+})
+
 export const nemeses: Readonly<Record<string, Nemesis>> = {
   late: {
     to: "connections",
     weight: 6,
     lasts: [20, 2500],
-    late: [100, 60_000],
-    says: ({ lasts, late }) =>
-      `what it sends is held back for ${lasts} ms, its connections break, and the bytes arrive ${late} ms later`,
-    play: (proxies, { lasts, late }) =>
+    by: [100, 60_000],
+    says: ({ by, lasts }) =>
+      `what it sends is held back for ${lasts} ms, its connections break, and the bytes arrive ${by} ms later`,
+    play: (proxies, { by, lasts }) =>
       Effect.suspend(() => {
         const breaks = proxies.map((proxy) => proxy.hold())
-        return afterwards(lasts, () => breaks.forEach((breakLate) => breakLate(late!)))
+        return afterwards(lasts, () => breaks.forEach((breakLate) => breakLate(by!)))
       })
   },
   reset: {
@@ -296,6 +315,35 @@ export const nemeses: Readonly<Record<string, Nemesis>> = {
         yield* Effect.orDie(before.resume)
       })
   },
+  migrate: {
+    to: "server",
+    weight: 2,
+    lasts: [1, 2000],
+    on: ["cluster"],
+    says: ({ lasts }) => `the slot of the locks moves to another master, and is open for ${lasts} ms`,
+    play: ({ site }, { lasts }) => site.migrate!(lasts)
+  },
+  lose: {
+    to: "server",
+    breaks: true,
+    lasts: [100, 4000],
+    on: alone,
+    forgets: true,
+    says: ({ lasts }) => `SIGKILL, and restarted without its data after ${lasts} ms`,
+    play: (at, fault) =>
+      Effect.gen(function* () {
+        const [, directory] = (yield* Effect.promise(() => at.redis.config("GET", "dir"))) as [string, string]
+        yield* forAWhile(
+          ({ kill }) => kill,
+          ({ restart }) => {
+            for (const file of readdirSync(directory)) rmSync(join(directory, file), { recursive: true })
+            return restart
+          }
+        )(at, fault)
+      })
+  },
+  ahead: skewed(1),
+  behind: skewed(-1),
   forget: {
     to: "server",
     lasts: [1, 1],
@@ -345,7 +393,7 @@ export const scheduleOf = ({ clients, millis, mortal, only, seed, server }: Sche
     faults.push({
       ...{ at, fault, of: mayBe[between(random, 0, mayBe.length - 1)]! },
       lasts: logarithmic(random, Math.max(1, nemesis.lasts[0]), nemesis.lasts[1]),
-      ...(nemesis.late === undefined ? {} : { late: logarithmic(random, ...nemesis.late) })
+      ...(nemesis.by === undefined ? {} : { by: logarithmic(random, ...nemesis.by) })
     })
   }
   return faults

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type ClientSettings, lockOf } from "./events.ts"
 import { LateProxy } from "./LateProxy.ts"
+import { startSkewed } from "./skewedServer.ts"
 
 export type ServerKind = ClientSettings["server"]
 
@@ -30,6 +31,10 @@ export interface Site {
   readonly master: (member: number) => Effect.Effect<Server>
   /** Asks for a planned failover, and waits until there is another master. */
   readonly promote: Effect.Effect<void>
+  /** Sets the clock of the server at that port, so many milliseconds ahead; of servers that were started for that. */
+  readonly clocks: ReadonlyMap<number, (millis: number) => Effect.Effect<void>>
+  /** Moves the slot of the locks to another master of a cluster, with so many milliseconds between the keys and the end of it. */
+  readonly migrate?: (millis: number) => Effect.Effect<void>
   /** Waits until everything is as in the beginning: every server answers, and the master has its replicas. */
   readonly whole: Effect.Effect<void>
 }
@@ -70,10 +75,19 @@ const durable = Effect.map(
 
 const debug = ["--enable-debug-command", "yes"]
 
-const independent = (kind: "single" | "quorum", count: number, clients: number, late: Late) =>
+const independent = (kind: "single" | "quorum", clients: number, late: Late, withClocks: boolean) =>
   Effect.gen(function* () {
-    const servers = yield* Effect.forEach(Array.from({ length: count }), () =>
-      Effect.flatMap(durable, (args) => RedisServer.start({ args: [...args, ...debug] }))
+    const count = kind === "single" ? 1 : 3
+    const clocks = new Map<number, (millis: number) => Effect.Effect<void>>()
+    const servers = yield* Effect.forEach(
+      Array.from({ length: count }),
+      Effect.fnUntraced(function* () {
+        const args = [...(yield* durable), ...debug]
+        if (!withClocks) return yield* RedisServer.start({ args })
+        const { server, setClock } = yield* startSkewed(0, args)
+        clocks.set(server.port, setClock)
+        return server
+      })
     )
     const redises = yield* redisesOf(servers)
     const ways = yield* Effect.forEach(Array.from({ length: clients }), (_, client) =>
@@ -83,7 +97,7 @@ const independent = (kind: "single" | "quorum", count: number, clients: number, 
       )
     )
     const site: Site = {
-      ...{ kind, servers, redises, ways },
+      ...{ kind, servers, redises, ways, clocks },
       master: (member) => Effect.succeed(servers[member % count]!),
       promote: Effect.void,
       whole: Effect.forEach(
@@ -136,7 +150,7 @@ const sentinel = (clients: number, late: Late) =>
     const { sentinels, servers } = deployment
     const redises = yield* redisesOf(servers)
     const site: Site = {
-      ...{ kind: "sentinel", servers, redises },
+      ...{ kind: "sentinel", servers, redises, clocks: new Map() },
       ways: yield* waysTo(servers, sentinels, clients, late),
       master: () => Effect.orDie(Effect.retry(deployment.master, { times: 100 })),
       promote: Effect.orDie(Effect.retry(deployment.failover, { times: 3 })),
@@ -153,7 +167,7 @@ const cluster = (clients: number, late: Late) =>
     const slot = yield* deployment.slotOf(lockOf("plain"))
     const master = Effect.orDie(Effect.retry(deployment.ownerOf(slot), { times: 10 }))
     const site: Site = {
-      ...{ kind: "cluster", servers: nodes, redises },
+      ...{ kind: "cluster", servers: nodes, redises, clocks: new Map() },
       ways: yield* waysTo(nodes, nodes, clients, late),
       master: () => master,
       promote: Effect.gen(function* () {
@@ -162,6 +176,19 @@ const cluster = (clients: number, late: Late) =>
         yield* Effect.promise(() => replica!.call("CLUSTER", "FAILOVER"))
         while ((yield* master) === before) yield* Effect.sleep(20)
       }),
+      migrate: Effect.fnUntraced(function* (millis) {
+        const from = yield* master
+        // a slot of each third
+        const masters = yield* Effect.forEach([1, 6000, 12_000], deployment.ownerOf)
+        const to = masters.find((other) => other !== from)!
+        const finish = yield* deployment.beginMoveSlot(slot, to)
+        yield* Effect.sleep(millis)
+        yield* finish
+        // its replica has all that came with the slot: what all replicas have acknowledged must not be lost with the master
+        const redis = redises.get(to.port)!
+        yield* Effect.promise(() => redis.set("{chaos}:moved", "", "PX", 1))
+        yield* Effect.promise(() => redis.wait(1, 0))
+      }, Effect.orDie),
       whole: Effect.andThen(Effect.orDie(deployment.ok), replicating(redises, 1))
     }
     return site
@@ -170,12 +197,16 @@ const cluster = (clients: number, late: Late) =>
 /** Is told of bytes that a client has sent long ago. */
 type Late = (client: number, bytes: Buffer) => void
 
-export const openSite = (kind: ServerKind, clients: number, late: Late): Effect.Effect<Site, unknown, Scope.Scope> => {
+export const openSite = (
+  kind: ServerKind,
+  clients: number,
+  late: Late,
+  withClocks: boolean
+): Effect.Effect<Site, unknown, Scope.Scope> => {
   switch (kind) {
     case "single":
-      return independent(kind, 1, clients, late)
     case "quorum":
-      return independent(kind, 3, clients, late)
+      return independent(kind, clients, late, withClocks)
     case "sentinel":
       return sentinel(clients, late)
     case "cluster":
