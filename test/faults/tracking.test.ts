@@ -82,8 +82,21 @@ const losses: Readonly<Record<string, (redis: Redis, key: string) => Promise<unk
 
 const field = (info: string, name: RegExp) => Number(new RegExp(`${name.source}(\\d+)`).exec(info)?.[1] ?? 0)
 
-/** How many commands have been tracked since the counters were reset. */
-const trackedCommands = async (redis: Redis) => field(await redis.info("commandstats"), /client\|caching:calls=/)
+/** How many commands have been tracked since the counters were reset; before Redis 7.0, how often CLIENT was called. */
+const trackedCommands = async (redis: Redis) => field(await redis.info("commandstats"), /client(?:\|caching)?:calls=/)
+
+/** Restricts the user `locks`, if the server can: before Redis 7.0 no rule forbids one subcommand alone. */
+const restricts = (redis: Redis, rule: string) =>
+  Effect.promise(() =>
+    redis.acl("SETUSER", "locks", "reset", "on", ">secret", "~*", "&*", "+@all", ...rule.split(" ")).then(
+      () => true,
+      (error: Error) => {
+        if (!error.message.includes("Unknown command or category")) throw error
+        console.log(`Not tried, as the server knows no such rule: ${rule}`)
+        return false
+      }
+    )
+  )
 
 /** Waits until the server was asked again to tell of changes, since the counters were reset. */
 const isAskedAgain = (redis: Redis) =>
@@ -175,7 +188,7 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
           yield* eventually(
             "the lock is tracked again",
             async () =>
-              field(await redis.info("commandstats"), /client\|tracking:calls=/) * (await trackedCommands(redis)),
+              field(await redis.info("commandstats"), /client(?:\|tracking)?:calls=/) * (await trackedCommands(redis)),
             (count) => count > 0
           )
           yield* isTracked(redis)
@@ -308,7 +321,7 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
         const stats = yield* Effect.promise(() => redis.info("commandstats"))
         const renewals = field(stats, /cmdstat_pexpire:calls=/)
         // the counters may have been reset, and read, between a renewal and what follows it
-        assert.isAtMost(field(stats, /client\|caching:calls=/), renewals + 1)
+        assert.isAtMost(field(stats, /client(?:\|caching)?:calls=/), renewals + 1)
         assert.isAtMost(field(stats, /evalsha:calls=/), 2 * renewals + 1)
         yield* isTracked(redis)
         yield* held.end
@@ -336,9 +349,7 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
       `A Redis user without permission (${rule}) is told of nothing, which is logged once, and renews its locks`,
       onServer(({ redis, server }) =>
         Effect.gen(function* () {
-          yield* Effect.promise(() =>
-            redis.acl("SETUSER", "locks", "reset", "on", ">secret", "~*", "&*", "+@all", ...rule.split(" "))
-          )
+          if (!(yield* restricts(redis, rule))) return
           const { layer, lines } = recording()
           const url = `redis://locks:secret@${server.host}:${server.port}`
           const mine = yield* clientOf(Layer.provide(locks({ url }, { watchdogLeaseTime: "6 seconds" }), layer))
@@ -349,7 +360,7 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
             ({ length }) => length > 0
           )
           yield* renewed(redis, "report", 2)
-          assert.strictEqual(yield* Effect.promise(() => trackedCommands(redis)), 0)
+          assert.notMatch(yield* Effect.promise(() => redis.info("commandstats")), /client\|caching/)
           assert.lengthOf(lines, 1)
           yield* Effect.promise(() => redis.del("report"))
           yield* isLost(held)
@@ -380,9 +391,7 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
       Effect.gen(function* () {
         const { layer, lines } = recording()
         const [silent, first, second] = places
-        yield* Effect.promise(() =>
-          silent!.redis.acl("SETUSER", "locks", "on", ">secret", "~*", "&*", "+@all", "-client|tracking")
-        )
+        if (!(yield* restricts(silent!.redis, "-client|tracking"))) return
         const { host, port } = silent!.server
         const urls = [`redis://locks:secret@${host}:${port}`, first!.server.url, second!.server.url]
         const mine = yield* clientOf(
