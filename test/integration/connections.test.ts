@@ -254,8 +254,9 @@ describe("a reply", () => {
     Effect.gen(function* () {
       const url = `redis://127.0.0.1:${yield* cutting(new URL(redisUrl))}`
       const stem = `pieces:${crypto.randomUUID()}:`.padEnd(150, "-")
-      const direct = yield* locksOver({ url: redisUrl })
-      const cut = yield* Effect.all([1, 2, 3].map(() => locksOver({ url })))
+      const commandTimeout = "1 minute"
+      const direct = yield* locksOver({ url: redisUrl, commandTimeout })
+      const cut = yield* Effect.all([1, 2, 3].map(() => locksOver({ url, commandTimeout })))
       const names = Array.from({ length: 1000 }, (_, i) => `${stem}${i}`)
       yield* Effect.gen(function* () {
         yield* Effect.forEach(names, (name) => Effect.provideContext(Lock.scoped(name), direct), {
