@@ -35,6 +35,29 @@ for (const [title, store] of Object.entries(stores)) {
     )
 
     it.effect(
+      "Every fiber that has waited for permits says what its process has last seen, whichever of them asked",
+      () =>
+        Effect.gen(function* () {
+          const name = freshName("totals")
+          const waits = (permits: number) =>
+            Effect.forEach(
+              [1, 2, 3],
+              () =>
+                Effect.flip(Semaphore.withPermits(Effect.void, name, permits, { waitTime: 100 })) as Effect.Effect<
+                  LockTimeout,
+                  never,
+                  RedisLock.RedisLock
+                >,
+              { concurrency: "unbounded" }
+            )
+          for (const { permits } of yield* waits(1))
+            assert.deepStrictEqual(permits, { wanted: 1, available: 0, exists: false })
+          yield* Semaphore.trySetPermits(name, 1)
+          for (const { permits } of yield* waits(2)) assert.deepStrictEqual(permits, { wanted: 2, available: 1 })
+        }).pipe(Effect.provide(Layer.fresh(client)))
+    )
+
+    it.effect(
       "Each client that is denied reports once that a semaphore has 5 permits and not 3, until setPermits corrects it",
       () =>
         Effect.gen(function* () {

@@ -238,8 +238,6 @@ class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
   readonly #startedAt: number
   readonly #line: Line
   readonly #waiter: Waiter
-  /** The last reply. */
-  #last: PermitsReply | undefined = undefined
 
   constructor(request: PermitRequest, restore: Restore, startedAt: number, line: Line, waiter: Waiter) {
     this.#request = request
@@ -262,7 +260,7 @@ class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
   }
 
   gaveUp(): Effect.Effect<never, LockTimeout | LockStoreError> {
-    return gaveUp(this.#request, this.#startedAt, this.#last, this.#line.outage.failure)
+    return gaveUp(this.#request, this.#startedAt, this.#line.denial, this.#line.outage.failure)
   }
 
   #ask(): Effect.Effect<PermitHold | undefined, LockStoreError> {
@@ -299,7 +297,7 @@ class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
       if (isAskers) line.pass(0)
       return
     }
-    this.#last = answer
+    line.denial = answer
     line.supply = supplyOf(answer, this.#request.kind.initial)
     line.answered(answer.remaining, isAskers)
     if (isAskers) line.pass(answer.available)

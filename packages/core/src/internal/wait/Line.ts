@@ -11,7 +11,7 @@ import type { Signal } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Turns, Identity } from "../hold/Lease.ts"
 import type { Mode } from "../kinds/kinds.ts"
-import { isKept, nothing, uncounted, type Want } from "../store/operations/permitPlaces.ts"
+import { isKept, nothing, type PermitsReply, uncounted, type Want } from "../store/operations/permitPlaces.ts"
 import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
@@ -121,7 +121,9 @@ export class Line {
   place: Place | undefined = undefined
   /** Whether this client may have a place among those that wait for permits. */
   mayHavePlace = false
-  /** By the last reply about permits. */
+  /** The last reply to a request for permits that was denied. */
+  denial: PermitsReply | undefined = undefined
+  /** By that reply. */
   supply = uncounted()
   /** When the waiter that has the turn last asked, on the monotonic clock. */
   askedAt = Number.NEGATIVE_INFINITY
