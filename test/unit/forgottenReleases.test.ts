@@ -8,6 +8,7 @@ import { TestClock } from "effect/testing"
 import { RecentReleases } from "../../packages/core/dist/internal/client/RecentReleases.js"
 import { LockKeys } from "../../packages/core/dist/internal/store/keys.js"
 import * as lock from "../../packages/core/dist/internal/store/operations/lock.js"
+import * as permitSemaphore from "../../packages/core/dist/internal/store/operations/permitSemaphore.js"
 import { kinds } from "../contract/suite/kinds.ts"
 import { background } from "../kit/background.ts"
 import { replicatedStore } from "../kit/replicatedStore.ts"
@@ -275,6 +276,12 @@ const releasesOf = () => {
       millis += laterMillis
       releases.add(lock.release(keys, String(owner), "PUBLISH"))
     },
+    /** Gives back so many permits with ids. */
+    giveBack: (count: number) => {
+      millis++
+      const ids = Array.from({ length: count }, (_, i) => i.toString(16).padStart(32, "0"))
+      releases.add(permitSemaphore.release("a", ids, { publish: "PUBLISH", handsOver: false }))
+    },
     pass: (passedMillis: number) => (millis += passedMillis),
     /** The numbers of the owners, in order. */
     repeated: Effect.gen(function* () {
@@ -301,6 +308,18 @@ describe("the releases that a client remembers", () => {
           assert.deepStrictEqual(owners.slice(-5000), range(Math.max(0, released - 5000), released))
         }
       })
+  )
+
+  it.effect("A client that gives back thousands of permits at a time remembers at most a hundred thousand of them", () =>
+    Effect.gen(function* () {
+      const { giveBack, repeated } = releasesOf()
+      for (let released = 1; released <= 100; released++) {
+        giveBack(10_000)
+        const times = (yield* repeated).length
+        assert.isAtLeast(times, Math.min(released, 5))
+        assert.isAtMost(times, 10)
+      }
+    })
   )
 
   it.effect("A client that seldom releases remembers the releases of the last minute, and none for two minutes", () =>

@@ -13,8 +13,12 @@ import { retryRelease } from "../store/failures.ts"
 /** Longer than it takes until another master has taken over: Sentinel waits for 30 seconds by default, while an isolated master still answers. */
 const spanMillis = 60_000
 
-/** A limit to the memory that they take, and to what is sent at once to a server that has just taken over. */
+/**
+ * A limit to the memory that they take, and to what is sent at once to a server that has just taken over. One that gives back many permits
+ * counts as one for each ten.
+ */
 const mostPerSpan = 5000
+const argumentsPerRelease = 10
 
 interface ReleasingClient {
   readonly options: { readonly releaseTimeoutMillis: number }
@@ -39,6 +43,8 @@ export class RecentReleases {
   readonly #run: Store["run"]
   #newer: Array<Sent> = []
   #older: Array<Sent> = []
+  /** How many releases the newer ones count as. */
+  #count = 0
   #since = 0
   #repeating: Fiber<void> | undefined = undefined
   /** How often they have been sent again: what is being released meanwhile may be found released. */
@@ -52,8 +58,9 @@ export class RecentReleases {
   /** Remembers a release that is sent now. */
   add(command: StoreCommand<unknown>): void {
     const now = this.#client.now()
-    if (this.#newer.length >= mostPerSpan || now - this.#since >= spanMillis) this.#forget(now)
+    if (this.#count >= mostPerSpan || now - this.#since >= spanMillis) this.#forget(now)
     this.#newer.push(new Sent(command, now))
+    this.#count += Math.max(1, command.args.length / argumentsPerRelease)
   }
 
   /** Sends them again, in the background. */
@@ -78,6 +85,7 @@ export class RecentReleases {
   #forget(now: number): void {
     this.#older = now - this.#since < 2 * spanMillis ? this.#newer : []
     this.#newer = []
+    this.#count = 0
     this.#since = now
   }
 }
