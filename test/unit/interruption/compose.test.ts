@@ -7,7 +7,7 @@ import { Lock, LockStore, MultiLock, RedisLock, RedLock } from "effect-redis-loc
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { onRedis } from "../../kit/stores.ts"
 import { clients } from "./elsewhere.ts"
-import { sweep } from "./sweep.ts"
+import { isWaiting, sweep } from "./sweep.ts"
 
 type Service = RedisLock.RedisLock["Service"]
 
@@ -52,7 +52,7 @@ const scenarios: Record<string, (services: ReadonlyArray<Service>, name: string)
 }
 
 const suite = <E>(where: "memory" | "Redis", store: Layer.Layer<LockStore.LockStore, E>) =>
-  describe(`interruption of composed locks on ${where}`, { concurrent: true }, () => {
+  describe(`interruption of composed locks on ${where}`, { concurrent: isWaiting(where) }, () => {
     for (const [title, make] of Object.entries(scenarios)) {
       const setUp = Effect.gen(function* () {
         const services = yield* three(store)

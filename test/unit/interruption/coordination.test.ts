@@ -12,7 +12,7 @@ import { onRedis } from "../../kit/stores.ts"
 import { eventually } from "../../kit/eventually.ts"
 import { runOperation, typeOfKey } from "../../kit/storeOperations.ts"
 import { elsewhere, holdElsewhere, repeatYield, sweepHandOver } from "./elsewhere.ts"
-import { sweep } from "./sweep.ts"
+import { isWaiting, sweep } from "./sweep.ts"
 
 const turn = Effect.promise(() => new Promise<void>((resume) => setImmediate(resume)))
 
@@ -35,7 +35,7 @@ const fresh = Effect.sync(() => `coordinated:${crypto.randomUUID()}`)
 /** On Redis only what does not take long: memory runs the same code of the client, and each sweep runs it hundreds of times. */
 const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>, onMemory: boolean) =>
   describe(`interruption on ${name}`, () => {
-    it.layer(store, { excludeTestServices: true, concurrent: true })(
+    it.layer(store, { excludeTestServices: true, concurrent: isWaiting(name) })(
       "of what is built on locks, at every operation",
       (it) => {
         const electionOf = (name: string) => LeaderElection.make(name, { value: Schema.String })

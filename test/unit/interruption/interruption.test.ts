@@ -20,7 +20,7 @@ import type { LockClient } from "../../../packages/core/dist/internal/client/Loc
 import { redisUrl } from "../../kit/server/redisUrl.ts"
 import { onRedis } from "../../kit/stores.ts"
 import { elsewhere, holdElsewhere, sweepHandOver } from "./elsewhere.ts"
-import { sweep } from "./sweep.ts"
+import { isWaiting, sweep } from "./sweep.ts"
 import { typeOfKey, typeOfKeyIn } from "../../kit/storeOperations.ts"
 import { bare } from "../../kit/server/bareRedis.ts"
 import { eventually, until } from "../../kit/eventually.ts"
@@ -112,8 +112,7 @@ const suite = <E>(
   swept: ReadonlyArray<string> = Object.keys(kinds)
 ) =>
   describe(`interruption on ${name}`, () => {
-    // in memory they wait for nothing but the processor: one after the other each has its own time
-    const concurrent = name !== "memory"
+    const concurrent = isWaiting(name)
     for (const [title, { make, reentrant, rival = make }] of Object.entries(kinds)) {
       if (!swept.includes(title)) continue
       it.layer(store, { excludeTestServices: true, concurrent })(`${title}, at every operation`, (it) => {

@@ -1,6 +1,9 @@
 import type { Fiber } from "effect"
 import { Context, Effect, Exit, Scheduler } from "effect"
 
+/** Whether sweeps wait for something: in memory for nothing but the processor, so there one after the other each has its own time. */
+export const isWaiting = (store: string): boolean => store !== "memory"
+
 /**
  * Interrupts a program at its n-th operation, counted over all its fibers: either right there, or as soon as what runs has
  * come to wait for something (a reply of Redis, a message, another fiber).

@@ -9,7 +9,7 @@ import type { LockClient } from "../../../packages/core/dist/internal/client/Loc
 import { redisUrl } from "../../kit/server/redisUrl.ts"
 import { onRedis } from "../../kit/stores.ts"
 import { elsewhere, holdElsewhere, repeatYield, sweepHandOver } from "./elsewhere.ts"
-import { sweep } from "./sweep.ts"
+import { isWaiting, sweep } from "./sweep.ts"
 import { bare } from "../../kit/server/bareRedis.ts"
 import { eventually, until } from "../../kit/eventually.ts"
 
@@ -67,66 +67,72 @@ const kinds = {
 const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>) =>
   describe(`interruption on ${name}`, () => {
     for (const [kind, make] of Object.entries(kinds)) {
-      it.layer(store, { excludeTestServices: true, concurrent: true })(`of ${kind}, at every operation`, (it) => {
-        const assertFree = (available: Effect.Effect<number, unknown, RedisLock.RedisLock>, index: number) =>
-          Effect.gen(function* () {
-            yield* assertIdle(index)
-            assert.strictEqual(yield* available, total, `permits are missing, or too many, after ${index}`)
-          })
-
-        for (const title of Object.keys(make("any").scenarios)) {
-          it.effect(`Interruption of ${title} leaves nothing behind: ${kind}`, () =>
+      it.layer(store, { excludeTestServices: true, concurrent: isWaiting(name) })(
+        `of ${kind}, at every operation`,
+        (it) => {
+          const assertFree = (available: Effect.Effect<number, unknown, RedisLock.RedisLock>, index: number) =>
             Effect.gen(function* () {
-              const { available, scenarios } = make(`swept:${crypto.randomUUID()}`)
-              const interruptions = yield* sweep({
-                program: scenarios[title]!,
+              yield* assertIdle(index)
+              assert.strictEqual(yield* available, total, `permits are missing, or too many, after ${index}`)
+            })
+
+          for (const title of Object.keys(make("any").scenarios)) {
+            it.effect(`Interruption of ${title} leaves nothing behind: ${kind}`, () =>
+              Effect.gen(function* () {
+                const { available, scenarios } = make(`swept:${crypto.randomUUID()}`)
+                const interruptions = yield* sweep({
+                  program: scenarios[title]!,
+                  check: (index) => assertFree(available, index)
+                })
+                assert.isAbove(interruptions, 10)
+              }).pipe(elsewhere)
+            )
+          }
+
+          it.effect("Interrupting a waiter for permits while the holder gives back leaves nothing behind", () =>
+            Effect.gen(function* () {
+              const { available, section } = make(`swept:${crypto.randomUUID()}`)
+              yield* sweepHandOver({
+                hold: holdElsewhere((body) => section(total, body)),
+                waiters: [section(3, Effect.yieldNow), section(1, Effect.yieldNow)],
                 check: (index) => assertFree(available, index)
               })
-              assert.isAbove(interruptions, 10)
             }).pipe(elsewhere)
           )
         }
-
-        it.effect("Interrupting a waiter for permits while the holder gives back leaves nothing behind", () =>
-          Effect.gen(function* () {
-            const { available, section } = make(`swept:${crypto.randomUUID()}`)
-            yield* sweepHandOver({
-              hold: holdElsewhere((body) => section(total, body)),
-              waiters: [section(3, Effect.yieldNow), section(1, Effect.yieldNow)],
-              check: (index) => assertFree(available, index)
-            })
-          }).pipe(elsewhere)
-        )
-      })
+      )
     }
 
-    it.layer(store, { excludeTestServices: true, concurrent: true })("of a latch, at every operation", (it) => {
-      it.effect("Interrupting a waiter for a latch while it is counted down leaves nothing behind", () =>
-        Effect.gen(function* () {
-          const latch = `swept:${crypto.randomUUID()}`
-          yield* CountDownLatch.trySetCount(latch, 1)
-          let index = 0
-          const interruptions = yield* sweep({
-            program: Effect.all(
-              [
-                CountDownLatch.await(latch),
-                CountDownLatch.await(latch, { waitTime: "1 minute" }),
-                Effect.suspend(() => Effect.andThen(repeatYield(index % 40), elsewhere(CountDownLatch.delete(latch))))
-              ],
-              { concurrency: "unbounded" }
-            ),
-            check: (at) =>
-              Effect.gen(function* () {
-                index = at
-                yield* assertIdle(at)
-                yield* CountDownLatch.trySetCount(latch, 1)
-              })
-          })
-          assert.isAbove(interruptions, 50)
-          yield* CountDownLatch.delete(latch)
-        }).pipe(elsewhere)
-      )
-    })
+    it.layer(store, { excludeTestServices: true, concurrent: isWaiting(name) })(
+      "of a latch, at every operation",
+      (it) => {
+        it.effect("Interrupting a waiter for a latch while it is counted down leaves nothing behind", () =>
+          Effect.gen(function* () {
+            const latch = `swept:${crypto.randomUUID()}`
+            yield* CountDownLatch.trySetCount(latch, 1)
+            let index = 0
+            const interruptions = yield* sweep({
+              program: Effect.all(
+                [
+                  CountDownLatch.await(latch),
+                  CountDownLatch.await(latch, { waitTime: "1 minute" }),
+                  Effect.suspend(() => Effect.andThen(repeatYield(index % 40), elsewhere(CountDownLatch.delete(latch))))
+                ],
+                { concurrency: "unbounded" }
+              ),
+              check: (at) =>
+                Effect.gen(function* () {
+                  index = at
+                  yield* assertIdle(at)
+                  yield* CountDownLatch.trySetCount(latch, 1)
+                })
+            })
+            assert.isAbove(interruptions, 50)
+            yield* CountDownLatch.delete(latch)
+          }).pipe(elsewhere)
+        )
+      }
+    )
   })
 
 suite("memory", LockStore.layerMemory)
