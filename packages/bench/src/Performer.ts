@@ -54,11 +54,15 @@ export interface Performer {
   readonly wait: (order: { readonly name: string; readonly waiters: number }) => Promise<void>
   /** How many of them the library has given up. */
   readonly gaveUp: () => Promise<number>
-  /** Takes locks that are free, all at once, and keeps them. */
-  readonly hold: (order: { readonly kind: Kind; readonly names: ReadonlyArray<string> }) => Promise<void>
+  /** Takes locks, all at once, and keeps them; for one of several owners, which only Redisson knows. */
+  readonly hold: (order: {
+    readonly kind: Kind
+    readonly names: ReadonlyArray<string>
+    readonly owner?: number
+  }) => Promise<void>
   /** How many of them the library considers lost so far. */
   readonly lost: () => Promise<number>
-  readonly release: () => Promise<void>
+  readonly release: (order?: { readonly owner: number }) => Promise<void>
   /** The CPU time that its process has used, user and system. */
   readonly cpuMicros: () => Promise<number>
   /** The heap of its process after a garbage collection. */

@@ -1,6 +1,7 @@
 /**
  * The client processes of a run, what they tell, and what happens to them and their connections.
  */
+import { redisson } from "@effect-redis-lock/bench/candidates/catalog"
 import { Deferred, Effect } from "effect"
 import { type ChildProcess, fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
@@ -15,6 +16,8 @@ export const mortal: ReadonlyArray<number> = [0, 1]
 export const slots = 4
 const LEASE_MILLIS = 2000
 const LONG_LEASE_MILLIS = 120_000
+/** Such a library runs in a process that its client starts: what is done to a client is done to both. */
+const isProgram = (library: string | undefined) => library === redisson
 /** After a cut a client counts as reached when it uses as many connections as before, and has had time for a command. */
 const COMMAND_MILLIS = 300
 const RECONNECT_MILLIS = 3000
@@ -75,7 +78,8 @@ export class Clients {
       const program = fileURLToPath(new URL(library === undefined ? "client.js" : "libraryClient.js", import.meta.url))
       const child = fork(program, [JSON.stringify(settings)], {
         stdio: ["ignore", "ignore", "pipe", "ipc"],
-        execArgv: []
+        execArgv: [],
+        detached: isProgram(library)
       })
       const client: Client = {
         ...{ process, child, ready: Deferred.makeUnsafe<void>(), gone: Deferred.makeUnsafe<void>() },
@@ -112,7 +116,7 @@ export class Clients {
       if (client.isKilled) return
       if (signal === "SIGKILL") {
         client.isKilled = true
-        client.child.kill(signal)
+        this.#signal(client, signal)
         yield* Deferred.await(client.gone)
         see("killed")
         yield* Effect.sleep(fault.lasts)
@@ -124,12 +128,12 @@ export class Clients {
         if (client.isKilled || client.isStopped) return
         client.isStopped = true
         see("stopped")
-        client.child.kill("SIGSTOP")
+        this.#signal(client, "SIGSTOP")
         // until then, what it has said before arrives: it may have left when the signal came
         yield* Effect.sleep(Math.min(100, fault.lasts))
         const isMissed = fault.inside === true && !client.inside
         if (!isMissed) yield* Effect.sleep(Math.max(0, fault.lasts - 100))
-        client.child.kill("SIGCONT")
+        this.#signal(client, "SIGCONT")
         client.isStopped = false
         see("continued")
         if (!isMissed) return
@@ -197,8 +201,13 @@ export class Clients {
   killAll(): void {
     for (const client of this.#clients) {
       client.isKilled = true
-      client.child.kill("SIGKILL")
+      this.#signal(client, "SIGKILL")
     }
+  }
+
+  #signal({ child }: Client, signal: NodeJS.Signals): void {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    process.kill(isProgram(this.#settings.library) ? -child.pid! : child.pid!, signal)
   }
 
   /** What happened to processes, a line each. */

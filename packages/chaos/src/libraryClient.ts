@@ -2,8 +2,9 @@
  * A client process of a chaos run with another library, as the benchmark uses it: `node dist/libraryClient.js '<settings>'` with an IPC channel. What
  * the library extends and what it says of losses is made use of; where it does neither, its sections are shorter than its leases.
  */
-import type { Held, Library, Session } from "@effect-redis-lock/bench/Candidate"
+import type { Held, Program, Session } from "@effect-redis-lock/bench/Candidate"
 import { entryOf } from "@effect-redis-lock/bench/entries"
+import type { Performer } from "@effect-redis-lock/bench/Performer"
 import { setTimeout as sleep } from "node:timers/promises"
 import { ClientProcess } from "./clientProcess.ts"
 import { type Kind, lockOf, now } from "./events.ts"
@@ -11,17 +12,33 @@ import { type Kind, lockOf, now } from "./events.ts"
 const client = new ClientProcess()
 const { library = "", pause, urls, watchdogLeaseTime: leaseMillis, work } = client.settings
 const { candidate } = await (library === "naive" ? import("./naive.ts") : entryOf(library).load())
-const { open } = candidate as Library
 const [port, ...otherPorts] = urls.map((url) => Number(new URL(url).port)) as [number, ...Array<number>]
+const connection = { port, otherPorts, leaseMillis }
+
+let program: Promise<Performer> | undefined
+let owners = 0
+
+/** All fibers share a process of another runtime, which tells of no losses. */
+const elsewhere = async ({ start }: Program): Promise<Pick<Session, "hold">> => {
+  const performer = await (program ??= start(connection))
+  return {
+    hold: async (names, kind) => {
+      const owner = ++owners
+      await performer.hold({ kind, names, owner })
+      return { lost: async () => 0, release: () => performer.release({ owner }) }
+    }
+  }
+}
 
 /** Takes the lock once; by `work`, where the library holds nothing for longer than it says. */
-const take = async (session: Session, name: string): Promise<Held> => {
-  if (library !== "simple-redis-mutex") return session.hold([name], otherPorts.length === 0 ? "lock" : "red")
+const take = async (session: Pick<Session, "hold"> & Partial<Session>, name: string): Promise<Held> => {
+  if (session.work === undefined || library !== "simple-redis-mutex")
+    return session.hold([name], otherPorts.length === 0 ? "lock" : "red")
   let leave = () => {}
   let isTaken = false
   let given: Promise<void> | undefined
   await new Promise<void>((entered, failed) => {
-    given = session.work({
+    given = session.work!({
       kind: "lock",
       next: () => (isTaken ? undefined : ((isTaken = true), name)),
       section: (done) => {
@@ -36,7 +53,7 @@ const take = async (session: Session, name: string): Promise<Held> => {
   return { lost: async () => 0, release: () => (leave(), given!) }
 }
 
-const section = async (session: Session, kind: Kind, fiber: string): Promise<string> => {
+const section = async (session: Awaited<ReturnType<typeof opened>>, kind: Kind, fiber: string): Promise<string> => {
   const asked = now()
   client.tell({ event: "asks", at: asked, fiber, kind })
   const about = { fiber, kind, asked, owner: crypto.randomUUID() }
@@ -65,10 +82,10 @@ const section = async (session: Session, kind: Kind, fiber: string): Promise<str
 }
 
 /** Some want a server that answers. */
-const opened = async (): Promise<Session> => {
+const opened = async () => {
   while (true) {
     try {
-      return await open({ port, otherPorts, leaseMillis })
+      return await ("start" in candidate ? elsewhere(candidate) : candidate.open(connection))
     } catch {
       await sleep(50)
     }

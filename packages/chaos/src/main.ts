@@ -2,6 +2,7 @@
  * `pnpm chaos`: a chaos run from a seed that it prints; its options are below. `pnpm chaos check FILE`: checks a history. Exits with 1 and prints what
  * happened where something did not hold.
  */
+import { entryOf } from "@effect-redis-lock/bench/entries"
 import { Effect } from "effect"
 import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -96,12 +97,13 @@ if (only?.every((fault) => fault in nemeses) === false) fail(`--only ${given.onl
 if (!/^(redis|postgresql)$/.test(register)) fail(`--register ${register} is unknown`)
 const missing =
   (register === "postgresql" ? await noPostgresql() : undefined) ??
+  (library === undefined || library === "naive" ? undefined : await entryOf(library).prepare?.()) ??
   (only?.some((fault) => fault === "ahead" || fault === "behind") === true ? noClocks : undefined)
 if (missing !== undefined) fail(missing)
 if (library !== undefined && (server === "sentinel" || server === "cluster")) fail("other libraries: single or quorum")
 
 const words = Object.entries({ ...given, minutes, seed }).flatMap(([name, value]) =>
-  value === true ? [`--${name}`] : [`--${name}`, String(value)]
+  value === true ? [`--${name}`] : [`--${name}`, /^[\w.,/-]+$/.test(String(value)) ? String(value) : `"${value}"`]
 )
 console.log(`again with: pnpm chaos ${words.join(" ")}`)
 

@@ -3,13 +3,19 @@ import { createInterface } from "node:readline"
 import { type Performer, performerElsewhere } from "../Performer.ts"
 import { classPath } from "./javaBuild.ts"
 
+interface Answer {
+  readonly id: number
+  readonly report?: unknown
+  readonly error?: string
+}
+
 /** Starts the Java program, and sends it tasks as lines of JSON. It ends with its input, and so with this process. */
 export const startJava = async (programArguments: ReadonlyArray<string>): Promise<Performer> => {
   const options = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", classPath]
   const java = spawn("java", [...options, "effectredislock.bench.Main", ...programArguments], {
     stdio: ["pipe", "pipe", "pipe"]
   })
-  const awaited = new Map<number, (report: unknown) => void>()
+  const awaited = new Map<number, (answer: Answer) => void>()
   let stderr = ""
   java.stderr.on("data", (chunk) => {
     stderr += String(chunk)
@@ -27,12 +33,12 @@ export const startJava = async (programArguments: ReadonlyArray<string>): Promis
   gone.catch(() => {})
   const ready = new Promise<void>((resolve) => {
     createInterface({ input: java.stdout }).on("line", (line) => {
-      const answer = JSON.parse(line) as { readonly ready: true } | { readonly id: number; readonly report: unknown }
+      const answer = JSON.parse(line) as { readonly ready: true } | Answer
       if ("ready" in answer) {
         resolve()
         return
       }
-      awaited.get(answer.id)?.(answer.report)
+      awaited.get(answer.id)?.(answer)
       awaited.delete(answer.id)
     })
   })
@@ -41,7 +47,9 @@ export const startJava = async (programArguments: ReadonlyArray<string>): Promis
   return performerElsewhere(
     (task, order) => {
       const id = ++commands
-      const report = new Promise<unknown>((resolve) => awaited.set(id, resolve))
+      const report = new Promise<unknown>((resolve, reject) =>
+        awaited.set(id, ({ error, report }) => (error === undefined ? resolve(report) : reject(new Error(error))))
+      )
       java.stdin.write(`${JSON.stringify({ id, task, order })}\n`)
       return Promise.race([report, gone])
     },

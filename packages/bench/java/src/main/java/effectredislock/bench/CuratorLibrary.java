@@ -42,7 +42,7 @@ final class CuratorLibrary implements Library {
     }
 
     @Override
-    public void hold(String kind, List<String> names) throws Exception {
+    public void hold(String kind, List<String> names, long owner) throws Exception {
         holder.submit(() -> {
             for (String name : names) {
                 InterProcessMutex mutex = mutex(name);
@@ -54,7 +54,7 @@ final class CuratorLibrary implements Library {
     }
 
     @Override
-    public void release() throws Exception {
+    public void release(long owner) throws Exception {
         holder.submit(() -> {
             for (InterProcessMutex mutex : held) mutex.release();
             held.clear();

@@ -25,6 +25,8 @@ public final class Main {
     static final class Held {
         String kind;
         List<String> names;
+        /** Who holds them, of several in this process. */
+        long owner = 1;
     }
 
     private Main(Library library) {
@@ -63,8 +65,10 @@ public final class Main {
             answer.add("report", gson.toJsonTree(perform(command.get("task").getAsString(), command.get("order"))));
             say(gson.toJson(answer));
         } catch (Exception problem) {
-            problem.printStackTrace();
-            Runtime.getRuntime().halt(1);
+            JsonObject answer = new JsonObject();
+            answer.add("id", command.get("id"));
+            answer.addProperty("error", problem.toString());
+            say(gson.toJson(answer));
         }
     }
 
@@ -81,13 +85,14 @@ public final class Main {
                 return waiters.gaveUp();
             case "hold":
                 Held held = gson.fromJson(order, Held.class);
-                library.hold(held.kind, held.names);
+                library.hold(held.kind, held.names, held.owner);
                 return null;
             case "lost":
                 // neither library reports losses: Redisson's are counted in Redis
                 return 0;
             case "release":
-                library.release();
+                Held by = gson.fromJson(order, Held.class);
+                library.release(by == null ? 1 : by.owner);
                 return null;
             case "cpuMicros":
                 return cpuMicros();

@@ -2,7 +2,9 @@ package effectredislock.bench;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import org.redisson.Redisson;
 import org.redisson.RedissonRedLock;
@@ -14,12 +16,10 @@ import org.redisson.config.Config;
 
 /** Redisson with its defaults, except for the address and the lease. */
 final class RedissonLibrary implements Library {
-    /** The owner of what is held, in place of a thread id. */
-    private static final long OWNER = 1;
-
     private final List<RedissonClient> servers = new ArrayList<>();
     private final RedissonClient first;
-    private List<RLock> held = List.of();
+    /** By owner, in place of a thread id. */
+    private final Map<Long, List<RLock>> held = new ConcurrentHashMap<>();
 
     RedissonLibrary(long leaseMillis, List<String> ports) {
         for (String port : ports) {
@@ -59,22 +59,22 @@ final class RedissonLibrary implements Library {
 
     /** All at once, with the watchdog renewing them. */
     @Override
-    public void hold(String kind, List<String> names) throws InterruptedException, ExecutionException {
+    public void hold(String kind, List<String> names, long owner) throws InterruptedException, ExecutionException {
         List<RLock> taken = new ArrayList<>();
         List<RFuture<Void>> replies = new ArrayList<>();
         for (String name : names) {
             RLock lock = kind.equals("fair") ? first.getFairLock(name) : first.getLock(name);
             taken.add(lock);
-            replies.add(lock.lockAsync(OWNER));
+            replies.add(lock.lockAsync(owner));
         }
         await(replies);
-        held = taken;
+        held.put(owner, taken);
     }
 
     @Override
-    public void release() throws InterruptedException, ExecutionException {
+    public void release(long owner) throws InterruptedException, ExecutionException {
         List<RFuture<Void>> replies = new ArrayList<>();
-        for (RLock lock : held) replies.add(lock.unlockAsync(OWNER));
+        for (RLock lock : held.getOrDefault(owner, List.of())) replies.add(lock.unlockAsync(owner));
         await(replies);
     }
 
