@@ -1,6 +1,6 @@
 import type { Kind, Told } from "@effect-redis-lock/chaos/events"
 import { operationsOf, sectionsOf } from "@effect-redis-lock/chaos/history"
-import { judge, type Rules, type Seen } from "@effect-redis-lock/chaos/judge"
+import { judge, recoveriesOf, type Rules, type Seen } from "@effect-redis-lock/chaos/judge"
 import { assert, describe, it } from "@effect/vitest"
 
 interface Entry {
@@ -97,6 +97,30 @@ describe("the judge of a chaos run", () => {
     assert.deepStrictEqual(violations([at(4000)], [], { ...rules, living }), [])
     assert.deepStrictEqual(violations([at(6000)], [], { ...rules, living }), ["not served"])
     assert.deepStrictEqual(violations([], [], { ...rules, living }), ["not served"])
+  })
+
+  it("The judge of a chaos run says how long after each fault those whom it concerned were served", () => {
+    const at = (process: number, enters: number) => ({
+      process,
+      asked: 0,
+      enters,
+      leaves: enters,
+      until: enters,
+      token: 1
+    })
+    const sections = sectionsOf(told([at(1, 10), at(2, 20), at(1, 130), at(2, 150), at(3, 190)]))
+    const healed = [
+      { fault: "stop", at: 100, process: 1 },
+      { fault: "stop", at: 140, process: 1 },
+      { fault: "kill", at: 100, process: 3 },
+      // the third process was not there before
+      { fault: "restart", at: 100 }
+    ]
+    assert.deepStrictEqual(recoveriesOf(healed, sections), {
+      stop: [30, Number.POSITIVE_INFINITY],
+      kill: [90],
+      restart: [50]
+    })
   })
 
   it("The judge of a chaos run finds a section that ended with something other than a failure of its lock", () => {

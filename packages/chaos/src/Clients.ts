@@ -6,7 +6,7 @@ import { Deferred, Effect } from "effect"
 import { type ChildProcess, fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { type ClientEvent, type ClientSettings, now, type Order, type Told } from "./events.ts"
-import type { Seen, Violation } from "./judge.ts"
+import type { Healed, Seen, Violation } from "./judge.ts"
 import type { Fault, OnConnections, OnProcess } from "./nemeses.ts"
 import type { Way } from "./sites.ts"
 
@@ -37,6 +37,7 @@ export class Clients {
   readonly told: Array<Told> = []
   readonly seen: Array<Exclude<Seen, { readonly event: "queue" }>> = []
   readonly violations: Array<Violation> = []
+  readonly healed: Array<Healed> = []
   readonly #ways: ReadonlyArray<Way>
   readonly #note: (line: string) => void
   readonly #settings: Pick<ClientSettings, "acknowledge" | "fenced" | "kinds" | "library" | "register" | "server">
@@ -112,6 +113,7 @@ export class Clients {
     const client = this.#clients[fault.of]!
     const see = (event: "killed" | "stopped" | "continued") =>
       void this.seen.push({ event, at: now(), process: client.process })
+    const heal = ({ process }: Client, at = now()) => void this.healed.push({ fault: fault.fault, at, process })
     return Effect.gen({ self: this }, function* () {
       if (client.isKilled) return
       if (signal === "SIGKILL") {
@@ -120,9 +122,13 @@ export class Clients {
         yield* Deferred.await(client.gone)
         see("killed")
         yield* Effect.sleep(fault.lasts)
-        return yield* this.start(fault.of)
+        yield* this.start(fault.of)
+        return heal(this.#clients[fault.of]!)
       }
-      if (signal === "block") return order(client, { order: "block", millis: fault.lasts })
+      if (signal === "block") {
+        heal(client, now() + fault.lasts)
+        return order(client, { order: "block", millis: fault.lasts })
+      }
       while (true) {
         while (fault.inside === true && !client.inside) yield* Effect.sleep(1)
         if (client.isKilled || client.isStopped) return
@@ -136,7 +142,7 @@ export class Clients {
         this.#signal(client, "SIGCONT")
         client.isStopped = false
         see("continued")
-        if (!isMissed) return
+        if (!isMissed) return heal(client)
       }
     })
   }
@@ -151,6 +157,7 @@ export class Clients {
       const before = inUse(some)
       this.seen.push({ event: "cutOff", at: now(), process })
       yield* nemesis.play(some, fault)
+      this.healed.push({ fault: fault.fault, at: now(), process })
       const until = now() + RECONNECT_MILLIS
       while (inUse(some) < before && now() < until) yield* Effect.sleep(10)
       this.seen.push({ event: "reached", at: now() + COMMAND_MILLIS, process })

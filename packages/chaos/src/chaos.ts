@@ -11,7 +11,7 @@ import { buildChecker, checkHistory, type Verdict } from "./check.ts"
 import { Clients, mortal, slots } from "./Clients.ts"
 import { type Kind, lockOf, now, permitsOf, type Told } from "./events.ts"
 import { type Operation, operationsOf, writeHistory } from "./history.ts"
-import { type Judgement, judge, type Violation } from "./judge.ts"
+import { type Judgement, judge, recoveriesOf, type Violation } from "./judge.ts"
 import { describeFault, type Fault, nemeses, type OnServer, scheduleOf } from "./nemeses.ts"
 import { openRegister, type RegisterPlace, startRegister } from "./register.ts"
 import { openSite, type ServerKind, type Site } from "./sites.ts"
@@ -34,6 +34,8 @@ export interface ChaosOptions {
   readonly fenced?: boolean
   /** The kinds of fault. Default: all that let a lock be held by one at a time. */
   readonly only?: ReadonlyArray<string> | undefined
+  /** Whether each fault begins when the one before it is over, each kind in turn. Default: false. */
+  readonly apart?: boolean
   /** Default: what the seed says. */
   readonly faults?: ReadonlyArray<Fault>
 }
@@ -42,6 +44,8 @@ export interface ChaosReport extends Judgement {
   /** What the checker says; a reason, where it could not be built. */
   readonly verdicts: ReadonlyArray<Verdict> | string
   readonly faults: ReadonlyArray<Fault>
+  /** How long after the end of each fault everybody whom it concerned was inside again, milliseconds, by kind. */
+  readonly recoveries: ReturnType<typeof recoveriesOf>
   /** On the clock of the violations. */
   readonly began: number
   /** What was done to the locks. */
@@ -52,6 +56,8 @@ export interface ChaosReport extends Judgement {
 
 const PATIENCE_MILLIS = 5000
 const LOOK_MILLIS = 50
+/** From the end of a fault until the next one, where they are apart. */
+const APART_MILLIS = 2000
 /** How long the processes may take to close, and the server to be clean. */
 const CLOSE_MILLIS = 15_000
 
@@ -67,14 +73,14 @@ const isLasting = (key: string): boolean => /^(?:redisson_lock_token|effect_redi
 
 /** Runs it all; the report says what came of it. */
 export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
-  const { acknowledge = true, fenced = true, library, millis, seed, server: kind = "single" } = options
+  const { acknowledge = true, apart = false, fenced = true, library, millis, seed, server: kind = "single" } = options
   const kinds = options.kinds ?? (library === undefined ? kindsOn[kind] : ["plain"])
   // while the servers start
   const checker = buildChecker()
   const notes: Array<{ readonly at: number; readonly line: string }> = []
   const note = (line: string) => void notes.push({ at: now(), line })
   const faults =
-    options.faults ?? scheduleOf({ seed, millis, clients: slots, mortal, server: kind, only: options.only })
+    options.faults ?? scheduleOf({ seed, millis, clients: slots, mortal, server: kind, only: options.only, apart })
   const late = (client: number, bytes: Buffer) => note(`client ${client}: late bytes arrive: ${wordsOf(bytes)}`)
   const withClocks = faults.some(({ fault }) => fault === "ahead" || fault === "behind")
   const site = yield* Effect.orDie(openSite(kind, slots, late, withClocks))
@@ -93,7 +99,11 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
       const before = clients.reachable
       const at = now()
       const redis = site.redises.get((yield* site.master(fault.of)).port)!
-      yield* nemesis.play({ site, redis }, fault)
+      let healedAt: number | undefined
+      const heal = () => void (healedAt ??= now())
+      yield* nemesis.play({ site, redis, heal }, fault)
+      heal()
+      clients.healed.push({ fault: fault.fault, at: healedAt! })
       yield* site.whole
       note("server: it serves again")
       return nemesis.breaks === true ? clients.comeBack(at, before) : Effect.void
@@ -107,18 +117,16 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
 
   const began = now()
   note(`the run begins: seed ${seed}, ${faults.length} faults`)
-  yield* Effect.forEach(
-    faults,
-    (fault) =>
-      Effect.andThen(
-        until(began + fault.at),
-        Effect.suspend(() => commit(fault))
-      ),
-    {
-      concurrency: "unbounded",
-      discard: true
-    }
-  )
+  const played: Array<Fault> = []
+  const play = (fault: Fault) =>
+    Effect.gen(function* () {
+      yield* until(began + fault.at)
+      if (now() - began > millis) return
+      played.push(fault)
+      yield* commit(fault)
+      if (apart) yield* Effect.sleep(APART_MILLIS)
+    })
+  yield* Effect.forEach(faults, play, { concurrency: apart ? 1 : "unbounded", discard: true })
   yield* until(began + millis)
   for (const { proxies } of site.ways) for (const proxy of proxies) proxy.deliverAll()
   yield* site.whole
@@ -164,7 +172,8 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
       ...violations
     ].sort((a, b) => a.at - b.at),
     verdicts,
-    faults,
+    faults: played,
+    recoveries: recoveriesOf(clients.healed, judgement.sections),
     began,
     operations,
     events: [...notes, ...watch.notes, ...clients.notes, ...told.flatMap(shown)]

@@ -157,6 +157,31 @@ const servedAfter = (sections: ReadonlyArray<Section>, { calmSince, living }: Ru
     })
   )
 
+/** The end of a fault, and the process that it concerned: all of them, where there is none. */
+export interface Healed {
+  readonly fault: string
+  readonly at: number
+  readonly process?: number
+}
+
+/** How long after the end of each fault everybody whom it concerned was inside again, milliseconds, by kind. */
+export const recoveriesOf = (
+  healed: ReadonlyArray<Healed>,
+  sections: ReadonlyArray<Section>
+): Readonly<Record<string, ReadonlyArray<number>>> => {
+  const recoveries: Record<string, Array<number>> = {}
+  for (const { at, fault, process } of healed) {
+    const before = new Set(sections.flatMap((section) => (section.entered < at ? [section.process] : [])))
+    const next = new Map<number, number>()
+    for (const { entered, process } of sections) if (entered >= at && !next.has(process)) next.set(process, entered)
+    // of all, those that were there before, and are still
+    const concerned = process === undefined ? [...next.keys()].filter((other) => before.has(other)) : [process]
+    const waits = concerned.map((process) => (next.get(process) ?? Number.POSITIVE_INFINITY) - at)
+    ;(recoveries[fault] ??= []).push(Math.max(0, ...waits))
+  }
+  return recoveries
+}
+
 /** Judges a run by what was told and seen, both in the order of time. */
 export const judge = (told: ReadonlyArray<Told>, seen: ReadonlyArray<Seen>, rules: Rules): Judgement => {
   const killed = new Map(

@@ -12,6 +12,7 @@ import { chaos } from "./chaos.ts"
 import { buildChecker, checkHistory, type Verdict } from "./check.ts"
 import { writeHistory } from "./history.ts"
 import { describeFault, nemeses } from "./nemeses.ts"
+import type { Figures } from "./plot.ts"
 import { noPostgresql, type RegisterPlace } from "./register.ts"
 import type { ServerKind } from "./sites.ts"
 import { impossible as noClocks } from "./skewedServer.ts"
@@ -27,7 +28,8 @@ const fail = (problem: string): never => {
   console.error(
     `${problem}\nusage: pnpm chaos [--minutes 1] [--seed n] [--server ${servers.join("|")}] [--library name]\n` +
       `         [--only ${Object.keys(nemeses).join(",")}]\n` +
-      `         [--register redis|postgresql] [--unacknowledged] [--unfenced] [--history file]\n` +
+      `         [--register redis|postgresql] [--unacknowledged] [--unfenced] [--apart]\n` +
+      `         [--history file] [--figures file]\n` +
       `       pnpm chaos check FILE`
   )
   process.exit(2)
@@ -46,8 +48,10 @@ const parse = () => {
         only: text,
         register: text,
         history: text,
+        figures: text,
         unacknowledged: { type: "boolean" },
-        unfenced: { type: "boolean" }
+        unfenced: { type: "boolean" },
+        apart: { type: "boolean" }
       },
       allowPositionals: true
     })
@@ -113,7 +117,8 @@ const report = await Effect.runPromise(
       ...{ seed, millis: minutes * 60_000, server: server as ServerKind, library, only },
       register: register as RegisterPlace["system"],
       acknowledge: given.unacknowledged !== true,
-      fenced: given.unfenced !== true
+      fenced: given.unfenced !== true,
+      apart: given.apart === true
     })
   )
 )
@@ -131,6 +136,15 @@ console.log(
 if (typeof report.verdicts === "string") console.log(`not checked by Porcupine: ${report.verdicts}`)
 else printVerdicts(report.verdicts)
 if (history !== undefined) writeHistory(history, report.operations)
+if (given.figures !== undefined) {
+  const { recoveries, verdicts } = report
+  const figures: Figures = {
+    library: library ?? "effect-redis-lock",
+    server,
+    ...(given.apart === true ? { recoveries } : typeof verdicts === "string" ? {} : { verdicts })
+  }
+  writeFileSync(given.figures, JSON.stringify(figures))
+}
 
 const time = (millis: number) => `${(millis / 1000).toFixed(3).padStart(8)} s`
 const [first] = report.violations

@@ -71,6 +71,8 @@ export interface ServerAt {
   readonly site: Site
   /** The master, or the member. */
   readonly redis: Redis
+  /** It is over for the clients; by default when all of it is. */
+  readonly heal: () => void
 }
 
 export type Nemesis = OnConnections | OnProcess | OnServer
@@ -273,11 +275,12 @@ export const nemeses: Readonly<Record<string, Nemesis>> = {
     lasts: [0, 3000],
     on: replicated,
     says: ({ lasts }) => `the master dies, and comes back ${lasts} ms after another one has taken over`,
-    play: ({ site }, { lasts }) =>
+    play: ({ heal, site }, { lasts }) =>
       Effect.gen(function* () {
         const before = yield* site.master(0)
         yield* before.kill
         yield* succession(site, before.port)
+        heal()
         yield* Effect.sleep(lasts)
         yield* Effect.orDie(before.restart)
       })
@@ -289,7 +292,7 @@ export const nemeses: Readonly<Record<string, Nemesis>> = {
     lasts: [300, 1500],
     on: replicated,
     says: ({ lasts }) => `the replicas hear nothing from the master for ${lasts} ms, and then it dies`,
-    play: ({ redis, site }, { lasts }) =>
+    play: ({ heal, redis, site }, { lasts }) =>
       Effect.gen(function* () {
         const before = yield* site.master(0)
         const replicas = yield* followersOf(site.redises, before)
@@ -298,6 +301,7 @@ export const nemeses: Readonly<Record<string, Nemesis>> = {
         yield* before.kill
         for (const replica of replicas) yield* Effect.promise(() => replica.config("SET", "masterauth", ""))
         yield* succession(site, before.port)
+        heal()
         yield* Effect.orDie(before.restart)
       })
   },
@@ -307,11 +311,12 @@ export const nemeses: Readonly<Record<string, Nemesis>> = {
     lasts: [1, 1],
     on: replicated,
     says: () => "SIGSTOP of the master until another one has taken over",
-    play: ({ site }) =>
+    play: ({ heal, site }) =>
       Effect.gen(function* () {
         const before = yield* site.master(0)
         yield* Effect.orDie(before.pause)
         yield* succession(site, before.port)
+        heal()
         yield* Effect.orDie(before.resume)
       })
   },
@@ -373,12 +378,22 @@ export interface ScheduleOptions {
   readonly server: ServerKind
   /** The kinds of fault. Default: all with a weight. */
   readonly only?: ReadonlyArray<string> | undefined
+  /** Whether each begins when the one before it is over, each kind in turn. */
+  readonly apart?: boolean | undefined
 }
 
 /** Before the first fault everybody has had a turn. */
 const QUIET_MILLIS = 1500
 
-export const scheduleOf = ({ clients, millis, mortal, only, seed, server }: ScheduleOptions): ReadonlyArray<Fault> => {
+export const scheduleOf = ({
+  apart = false,
+  clients,
+  millis,
+  mortal,
+  only,
+  seed,
+  server
+}: ScheduleOptions): ReadonlyArray<Fault> => {
   const random = randomOf(seed)
   const choice = Object.entries(nemeses).flatMap(([fault, nemesis]) => {
     const weight = only === undefined ? (nemesis.weight ?? 0) : only.includes(fault) ? (nemesis.weight ?? 1) : 0
@@ -388,7 +403,9 @@ export const scheduleOf = ({ clients, millis, mortal, only, seed, server }: Sche
   const faults: Array<Fault> = []
   for (let at = QUIET_MILLIS; at < millis; at += logarithmic(random, 150, 2500)) {
     let pick = random() * weights
-    const { fault, nemesis } = choice.find(({ weight }) => (pick -= weight) < 0) ?? choice[0]!
+    const { fault, nemesis } = apart
+      ? choice[faults.length % choice.length]!
+      : (choice.find(({ weight }) => (pick -= weight) < 0) ?? choice[0]!)
     const mayBe = nemesis.to === "process" ? mortal : Array.from({ length: clients }, (_, i) => i)
     faults.push({
       ...{ at, fault, of: mayBe[between(random, 0, mayBe.length - 1)]! },
