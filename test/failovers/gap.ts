@@ -12,7 +12,7 @@ import { start } from "../faults/processes.ts"
 import { client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
-import { ask, type Site, sites } from "./site.ts"
+import { ask, openSite, type Site } from "./site.ts"
 import {
   type Kind,
   kindNames,
@@ -117,7 +117,7 @@ const told = (
   return [...lines, ...samples.filter(around).map(({ at: time, said }) => `${at(time)}: ${said}`)].join("\n    ")
 }
 
-const failover = Effect.fnUntraced(function* (site: Effect.Success<(typeof sites)["Sentinel"]>, prefix: string) {
+const failover = Effect.fnUntraced(function* (site: Site, prefix: string) {
   const own: Array<Stall> = []
   yield* Effect.acquireRelease(
     Effect.sync(() => watchStalls(own)),
@@ -130,9 +130,7 @@ const failover = Effect.fnUntraced(function* (site: Effect.Success<(typeof sites
   const samples = yield* sampled(site, prefix)
   yield* Effect.sleep("2 seconds")
   let [asked, promoted, until] = [0, 0, 0]
-  yield* site.play("promote", {
-    cutOffMillis: 0,
-    quiet: Effect.void,
+  yield* site.promote({
     begins: Effect.gen(function* () {
       const before = yield* site.master
       const others = site.servers.filter((server) => server !== before)
@@ -193,7 +191,7 @@ const failover = Effect.fnUntraced(function* (site: Effect.Success<(typeof sites
 }, Effect.scoped)
 
 const program = Effect.gen(function* () {
-  const site = yield* sites.Sentinel
+  const site = yield* openSite
   if (!isQuick) {
     for (const sentinel of site.sentinels) {
       const periods = ["INFO-PERIOD", 10_000, "PUBLISH-PERIOD", 2000, "PING-PERIOD", 1000]

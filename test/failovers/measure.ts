@@ -9,7 +9,7 @@ import { percentile } from "../kit/percentile.ts"
 import { clientOf } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { replicated } from "../kit/server/replicated.ts"
-import { sites } from "./site.ts"
+import { openSite } from "./site.ts"
 
 const rounds = 3
 const workers = 64
@@ -77,7 +77,7 @@ const held = 50
 const failovers = 12
 
 const losses = Effect.gen(function* () {
-  const site = yield* sites.Sentinel
+  const site = yield* Effect.orDie(openSite)
   const client = yield* clientAt(site.url)
   const millis: Array<number> = []
   for (let failover = 0; failover < failovers; failover++) {
@@ -96,9 +96,7 @@ const losses = Effect.gen(function* () {
           )
         )
         .pipe(Effect.exit, Effect.andThen(Effect.sync(() => lostAt.push(performance.now()))), Effect.forkScoped)
-    yield* site.play("cut off", {
-      cutOffMillis: 0,
-      quiet: Effect.void,
+    yield* site.cutOff({
       // its successor has heard of none of these
       begins: Effect.andThen(
         Effect.forEach(

@@ -14,7 +14,6 @@ import type { PermitsEvent, PermitsSettings } from "./fixtures/permits.ts"
 import type { StepperEvent, StepperSettings } from "./fixtures/stepper.ts"
 import type { VisitorEvent, VisitorSettings } from "./fixtures/visitor.ts"
 import type { WorkerEvent, WorkerSettings } from "./fixtures/worker.ts"
-import type { TellerEvent, TellerSettings } from "./fixtures/teller.ts"
 import type { TurnsEvent, TurnsSettings } from "./fixtures/turns.ts"
 import type { MultiCounterEvent, MultiCounterSettings } from "./fixtures/multiCounter.ts"
 import type { QuorumCounterEvent, QuorumCounterSettings } from "./fixtures/quorumCounter.ts"
@@ -28,7 +27,6 @@ interface Programs {
   readonly holder: { readonly settings: HolderSettings; readonly event: HolderEvent }
   readonly permits: { readonly settings: PermitsSettings; readonly event: PermitsEvent }
   readonly stepper: { readonly settings: StepperSettings; readonly event: StepperEvent }
-  readonly teller: { readonly settings: TellerSettings; readonly event: TellerEvent }
   readonly turns: { readonly settings: TurnsSettings; readonly event: TurnsEvent }
   readonly visitor: { readonly settings: VisitorSettings; readonly event: VisitorEvent }
   readonly worker: { readonly settings: WorkerSettings; readonly event: WorkerEvent }
