@@ -131,7 +131,6 @@ const driverOf = ({ natMap, server, urls }: ClientSettings, member: number) => {
 const locksOver = (member: number) =>
   RedisLock.layer({
     watchdogLeaseTime: settings.watchdogLeaseTime,
-    fallbackInterval: "500 millis",
     // a failover loses nothing that all replicas have
     ...(settings.natMap === undefined || !settings.acknowledge
       ? {}
