@@ -222,6 +222,11 @@ const fixes = {
     file: "lua/include/fair/skip_the_dead.lua",
     fixed: "math.min(3 * still, 5000)",
     broken: "3 * still"
+  },
+  "member-down": {
+    file: `${internal}/store/quorum/votes.ts`,
+    fixed: "(failed === 0 || votes + pending >= required)",
+    broken: "failed === 0"
   }
 }
 

@@ -6,6 +6,7 @@ import { Effect, Fiber } from "effect"
 import { Lock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, quorumOf, testStores } from "../kit/testStore.ts"
+import { expectWarning } from "../run/logs.ts"
 
 const lease = { watchdogLeaseTime: "4 seconds" } as const
 
@@ -43,4 +44,26 @@ it.effect("Five clients that contend for a lock are not held up by two members o
     // about 130; about 80 if a split vote waits for the slow members for 100 ms, and 13 if for a second
     assert.isAbove(inTime, 105)
   }).pipe(Effect.scoped)
+)
+
+it.effect(
+  "A waiter does not ask again and again while one of three servers is down and the others say who holds the lock",
+  () =>
+    Effect.gen(function* () {
+      expectWarning(/^No wake-up signals from one server of the quorum/)
+      const stores = yield* testStores(3)
+      for (const store of stores) store.delay = () => 1 + Math.random()
+      stores[2]!.isDown = true
+      const [holder, waiter] = [yield* quorumOf(stores, lease), yield* quorumOf(stores, lease)]
+      const holding = yield* Effect.forkChild(as(holder)(Lock.withLock(Effect.never, "a")))
+      yield* TestClock.adjust("100 millis")
+      const waiting = yield* Effect.forkChild(as(waiter)(Lock.withLock(Effect.void, "a")))
+      yield* TestClock.adjust("10 seconds")
+      const asked = stores[0]!.operations.filter((operation) => operation === "lock/acquire").length
+      const ending = yield* Effect.forkChild(Fiber.interruptAll([holding, waiting]))
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.join(ending)
+      // about one a second; 173 without waiting for the second answer
+      assert.isBelow(asked, 20)
+    }).pipe(Effect.scoped)
 )

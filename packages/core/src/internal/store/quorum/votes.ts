@@ -58,7 +58,8 @@ export const countVotes = (
   }
   const { holder, remaining, votes } = holderOf(outcomes)
   const hasMajority = votes >= required
-  if (!hasMajority && granted + failed === 0 && pending > 0) return undefined
+  // who holds it decides how to wait for it
+  if (!hasMajority && granted === 0 && pending > 0 && (failed === 0 || votes + pending >= required)) return undefined
   const isPartial = granted + failed + pending > 0
   return {
     _tag: "Lost",
