@@ -1,7 +1,7 @@
 /**
  * The faults of a world.
  */
-import { Effect } from "effect"
+import { Array as Arr, Effect } from "effect"
 import { between, type Link, type Random, type Server } from "./network.ts"
 
 export interface FaultyWorld {
@@ -11,13 +11,16 @@ export interface FaultyWorld {
   /** Whether a server that crashes may come back without its data. */
   readonly forgets: boolean
   readonly clocksStep: boolean
+  /** Whether replicas take over. */
+  readonly failsOver: boolean
   readonly leaseMillis: number
   readonly longestStepMillis: number
 }
 
-/** Injects faults, one at a time: cut, broken and stalled connections, servers that stop, crash or have their clocks set. */
+/** Injects faults, one at a time: cut, broken and stalled connections, servers that stop, crash, have their clocks set or fail over. */
 export const injectFaults = ({
   clocksStep,
+  failsOver,
   forgets,
   leaseMillis,
   links,
@@ -26,12 +29,13 @@ export const injectFaults = ({
   servers
 }: FaultyWorld): Effect.Effect<never> =>
   Effect.gen(function* () {
-    const kinds = clocksStep ? 5 : 4
+    const kinds = [0, 1, 2, 3, 4, ...(clocksStep ? [5] : []), ...(failsOver ? Arr.replicate(6, 10) : [])]
     while (true) {
-      yield* Effect.sleep(between(random, 50, 800))
+      // as many in the course of a lease, whatever its length
+      yield* Effect.sleep((between(random, 50, 800) * leaseMillis) / 1000)
       const link = links[between(random, 0, links.length - 1)]!
       const server = servers[between(random, 0, servers.length - 1)]!
-      switch (between(random, 0, kinds)) {
+      switch (kinds[between(random, 0, kinds.length - 1)]) {
         case 0: {
           link.cut()
           yield* Effect.sleep(between(random, 1, 600))
@@ -70,6 +74,15 @@ export const injectFaults = ({
           server.stepClock(millis)
           yield* Effect.sleep(between(random, 1, 2 * leaseMillis))
           server.stepClock(-millis)
+          break
+        }
+        case 6: {
+          // the client that is cut does not hear of it
+          link.cut()
+          for (let millis = 0; millis < 500 && !server.isReplicaBehind; millis++) yield* Effect.sleep(1)
+          server.failOver()
+          yield* Effect.sleep(between(random, 1, leaseMillis / 2))
+          link.isCut = false
           break
         }
       }

@@ -18,6 +18,7 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import { Members, type Side, type Workload } from "./workload.ts"
+import type { WorldOptions } from "./world.ts"
 
 const holder = (
   lock: Lock.Lock<RedisLock.RedisLock, any>,
@@ -188,3 +189,25 @@ export const kinds: Record<string, Kind> = {
   "anonymous permits": { sides: [anonymous(1), anonymous(2), anonymous(3)], servers: [1], keepsData: true },
   latches: { sides: [], hasLatch: true, servers: [1], keepsData: true }
 }
+
+type Small = readonly [title: string, world: Omit<WorldOptions, "seed">]
+
+const small = (kind: string, title: string, world: Pick<WorldOptions, "servers" | "failover">): Small => {
+  const { hasLatch = false, keepsData = false, sides } = kinds[kind]!
+  return [`${kind}, ${title}`, { ...world, sides, hasLatch, keepsData, isSmall: true }]
+}
+
+/** Small worlds of several servers: quorums, and masters whose replicas lag and take over. */
+export const smallWorlds: ReadonlyArray<Small> = [
+  ...Object.entries(kinds).flatMap(([kind, { servers }]) =>
+    servers.filter((count) => count > 1).map((count) => small(kind, `briefly, on ${count} servers`, { servers: count }))
+  ),
+  // what is renewed all the time, and not acknowledged, may be lost; a latch has no holders
+  ...Object.entries(kinds)
+    .filter(([kind, { servers }]) => servers.includes(1) && !["leaders", "latches"].includes(kind))
+    .map(([kind]) => small(kind, "acknowledged by a replica", { servers: 1, failover: "acknowledged" })),
+  // the tokens of these rise all the same
+  ...["plain locks and one that spins", "locks that are not reentrant", "fair locks", "several locks at once"].map(
+    (kind) => small(kind, "not acknowledged by a replica", { servers: 1, failover: "losing" })
+  )
+]

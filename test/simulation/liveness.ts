@@ -12,11 +12,11 @@ import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
 import { Array as Arr, Cause, Effect, Exit, Fiber, Metric, References, Scheduler } from "effect"
 import { RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { clientOf, type Service } from "../kit/testStore.ts"
+import type { Service } from "../kit/testStore.ts"
 import { decidedBy } from "./decidedBy.ts"
 import { History } from "./history.ts"
 import { forgottenAfter, isKept, look, reap } from "./leftovers.ts"
-import { between, Link, type Random, Server, storeOf } from "./network.ts"
+import { between, clientOver, Link, type Observer, type Random, Server } from "./network.ts"
 import { VirtualTime } from "./virtualTime.ts"
 import { type Report, WorldFailure } from "./world.ts"
 
@@ -67,8 +67,10 @@ export interface LivenessKind {
   readonly isFarAway?: boolean
   /** Another library's process, which works on the server itself. */
   readonly foreigner?: Foreigner
-  /** The faults that happen now and then. */
-  readonly faults?: ReadonlyArray<"break" | "failover">
+  /** How many servers there are, of which a majority decides. Default: 1. */
+  readonly servers?: number
+  /** The faults that happen now and then. `members`: fewer than a majority of the servers stop, answer late, or come back empty. */
+  readonly faults?: ReadonlyArray<"break" | "failover" | "members">
   /** How many permits there are in all, by key. */
   readonly permits?: Readonly<Record<string, number>>
 }
@@ -102,7 +104,9 @@ const farMillis = 10
 /** Its first request and its subscription, each ten times as slow as usual: until then it has no place. */
 const farSlackMillis = 2 * 10 * farMillis
 /** So often the load could have passed everybody. */
-const sectionsInAll = 400
+const sectionsInAll = ({ servers = 1 }: LivenessKind) => (servers === 1 ? 400 : 100)
+/** Usually, and of a member that answers late, milliseconds. */
+const [latencyMillis, slowMillis] = [2, 200]
 
 interface Waiting {
   readonly role: Role
@@ -135,7 +139,7 @@ class LivenessWorld {
   readonly random: Random
   readonly history: History
   readonly shape: Shape
-  readonly server: Server
+  readonly servers: ReadonlyArray<Server>
   readonly links: Array<Link> = []
   readonly #waiting = new Set<Waiting>()
   readonly #inside = new Map<string, number>()
@@ -161,13 +165,14 @@ class LivenessWorld {
         options.foreigner !== undefined ? [200, 1000] : options.faults === undefined ? [0, 5, 50] : [50, 200]
       )
     }
-    this.server = new Server(1, time, 0, {
+    const observer: Observer = {
       noted: (event) => this.history.note(event),
       executed: (server, request, result) => {
         this.#commands++
         this.history.executed(server, request, result)
       }
-    })
+    }
+    this.servers = Arr.range(1, options.servers ?? 1).map((number) => new Server(number, time, 0, observer))
   }
 
   fail(problem: string): Effect.Effect<never> {
@@ -180,21 +185,20 @@ class LivenessWorld {
     Effect.gen({ self: this }, function* () {
       const { fibers, processes } = this.shape
       const services = yield* Effect.forEach(Arr.range(1, processes), (number) => {
-        const latencyMillis = this.options.isFarAway === true && number === 1 ? farMillis : 2
-        const faults = { latencyMillis, loss: 0, lying: 0, lateMillis: 0 }
-        const link = new Link(number, this.server, this.random, faults, commandTimeoutMillis, {
-          noted: (event) => this.history.note(event),
-          executed: () => {}
-        })
-        this.links.push(link)
-        return clientOf(
-          { store: storeOf(link) },
-          { fallbackInterval: fallbackMillis, watchdogLeaseTime: watchdogLeaseMillis }
+        const isFar = this.options.isFarAway === true && number === 1
+        const faults = { latencyMillis: isFar ? farMillis : latencyMillis, loss: 0, lying: 0, lateMillis: 0 }
+        const observer: Observer = { noted: (event) => this.history.note(event), executed: () => {} }
+        const own = this.servers.map(
+          (server) => new Link(number, server, this.random, faults, commandTimeoutMillis, observer)
         )
+        this.links.push(...own)
+        const options = { fallbackInterval: fallbackMillis, watchdogLeaseTime: watchdogLeaseMillis }
+        return Effect.map(clientOver(own, options), ({ service }) => service)
       })
       for (const [key, count] of Object.entries(this.options.permits ?? {}))
-        this.server.db.set(key, "string", String(count))
-      const loadMillis = sectionsInAll * (this.shape.sectionMillis + 4)
+        this.servers[0]!.db.set(key, "string", String(count))
+      const sections = sectionsInAll(this.options)
+      const loadMillis = sections * (this.shape.sectionMillis + 4)
       const isSteady = this.options.faults === undefined && this.options.foreigner === undefined
       const until = this.time.now + (isSteady ? loadMillis : Math.max(loadMillis, 30_000))
       const workers = yield* Effect.forEach(
@@ -223,12 +227,13 @@ class LivenessWorld {
       const faults = yield* Effect.forkChild(this.injectFaults(until))
       const watch = yield* Effect.forkChild(Effect.forever(Effect.andThen(Effect.sleep(100), this.checkProgress())))
       // a section may be lost with its connection, and then keep the lock until its lease ends
-      const settleMillis = 2 * watchdogLeaseMillis + 2 * sectionsInAll * this.shape.sectionMillis
+      const settleMillis = 2 * watchdogLeaseMillis + 2 * sections * this.shape.sectionMillis
       yield* Effect.timeoutOrElse(Fiber.joinAll(workers), {
         duration: until - this.time.now + settleMillis,
         orElse: () => this.fail("some wait without end")
       })
       yield* Fiber.interruptAll([faults, watch])
+      for (const server of this.servers) server.heal()
       yield* Effect.sleep(5000)
       yield* this.checkEnd(services)
       return { entered: this.#entered, lost: this.#lost, refused: 0, commands: this.#commands }
@@ -237,7 +242,7 @@ class LivenessWorld {
 
   #foreign(until: number): Effect.Effect<void> {
     return this.options.foreigner!({
-      server: this.server,
+      server: this.servers[0]!,
       random: this.random,
       now: () => this.time.now,
       until,
@@ -374,14 +379,20 @@ class LivenessWorld {
       while (time.now < until) {
         yield* Effect.sleep(between(random, 500, random() < 0.5 ? 1000 : 10_000))
         const fault = faults[between(random, 0, faults.length - 1)]
+        if (fault === "members") {
+          // the others go on
+          yield* this.#failMembers()
+          continue
+        }
         this.#faultAt = Number.POSITIVE_INFINITY
         if (fault === "break") {
           this.links[between(random, 0, this.links.length - 1)]!.break()
           yield* Effect.sleep(100)
         } else {
-          const replica = this.server.copy()
+          const [server] = this.servers as [Server]
+          server.replicate()
           yield* Effect.sleep(between(random, 1, 100))
-          this.server.failOver(replica)
+          server.failOver()
           yield* Effect.sleep(100)
         }
         this.#faultAt = time.now
@@ -390,22 +401,47 @@ class LivenessWorld {
     })
   }
 
+  #failMembers(): Effect.Effect<void> {
+    const { random } = this
+    const first = between(random, 0, this.servers.length - 1)
+    const failing = [...this.servers, ...this.servers].slice(first, first + (this.servers.length - 1) / 2)
+    const kind = between(random, 0, 2)
+    return Effect.gen({ self: this }, function* () {
+      const links = this.links.filter(({ server }) => failing.includes(server))
+      const answerIn = (latencyMillis: number) => {
+        for (const link of links) link.faults = { ...link.faults, latencyMillis }
+      }
+      if (kind === 0) for (const server of failing) server.stop()
+      if (kind === 1) answerIn(slowMillis)
+      if (kind === 2) for (const server of failing) server.crash()
+      // without its data it comes back later than any lease lasts, as the documentation asks for
+      yield* Effect.sleep(kind === 2 ? watchdogLeaseMillis + 1 : between(random, 100, 5000))
+      if (kind === 1) answerIn(latencyMillis)
+      for (const server of failing) {
+        if (kind === 2) server.restart(false)
+        else server.resume()
+      }
+    })
+  }
+
   checkEnd(services: ReadonlyArray<Service>): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
-      yield* Effect.sleep(forgottenAfter(this.server))
+      yield* Effect.sleep(Math.max(...this.servers.map(forgottenAfter)))
       for (const service of services) {
         const { lines, watchdog } = service as unknown as LockClient
         if (lines.size + watchdog.size > 0) {
           yield* this.fail(`left behind: ${lines.size} queues, ${watchdog.size} holdings`)
         }
       }
-      reap(this.server)
-      for (const [key, count] of Object.entries(this.options.permits ?? {})) {
-        const free = Number(this.server.db.get(key, "string") ?? count)
-        if (free !== count) yield* this.fail(`${free} of ${count} permits of "${key}" are free in the end`)
-      }
-      for (const key of this.server.db.keys()) {
-        if (!isKept(key)) yield* this.fail(`"${key}" is left: ${JSON.stringify(look(this.server, key))}`)
+      for (const server of this.servers) {
+        reap(server)
+        for (const [key, count] of Object.entries(this.options.permits ?? {})) {
+          const free = Number(server.db.get(key, "string") ?? count)
+          if (free !== count) yield* this.fail(`${free} of ${count} permits of "${key}" are free in the end`)
+        }
+        for (const key of server.db.keys()) {
+          if (!isKept(key)) yield* this.fail(`"${key}" is left: ${JSON.stringify(look(server, key))}`)
+        }
       }
     })
   }

@@ -278,6 +278,11 @@ export const livenessKinds: Readonly<Record<string, LivenessKind>> = {
     alone: hopeless("permits"),
     permits: { permits: 3 }
   },
+  "a lock on three servers, of which one fails": {
+    roles: [holder(Lock.make("a"), { passes: anyNumber })],
+    servers: 3,
+    faults: ["members"]
+  },
   "a plain lock whose connections break": { roles: [holder(Lock.make("a"))], faults: ["break"] },
   "writers that go on reading, beside readers, whose connections break": {
     roles: [reader, writer, downgrading],

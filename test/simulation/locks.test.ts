@@ -3,13 +3,14 @@
  * events; `pnpm worlds 1 <seed> "<kind>"` repeats it, and `pnpm worlds 2000` looks further.
  */
 import { assert, describe, it } from "vitest"
-import { kinds } from "./kinds.ts"
+import { kinds, smallWorlds } from "./kinds.ts"
 import { livenessWorld } from "./liveness.ts"
 import { livenessKinds } from "./livenessKinds.ts"
 import { world } from "./world.ts"
 
 const seeds = 1
 const livenessSeeds = 1
+const smallSeeds = 2
 
 describe("a world of faults", () => {
   for (const [kind, { servers, ...workload }] of Object.entries(kinds)) {
@@ -25,6 +26,19 @@ describe("a world of faults", () => {
         assert.isAbove(entered, 0)
       })
     }
+  }
+})
+
+describe("small worlds of several servers", () => {
+  for (const [title, small] of smallWorlds) {
+    it(`small worlds of several servers let in who may be in, and are free in the end: ${title}`, async () => {
+      let entered = 0
+      for (let seed = 1; seed <= smallSeeds; seed++) {
+        entered += world({ ...small, seed }).entered
+        await new Promise((resume) => setImmediate(resume))
+      }
+      assert.isAbove(entered, 0)
+    })
   }
 })
 

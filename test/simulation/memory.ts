@@ -8,6 +8,7 @@ import type * as LuaModule from "../../packages/core/dist/internal/store/memory/
 import type * as KeyspaceModule from "../../packages/core/dist/internal/store/memory/Keyspace.js"
 import type * as StoreModule from "../../packages/core/dist/internal/store/memory/MemoryStore.js"
 import type * as ClockModule from "../../packages/core/dist/internal/store/commands.js"
+import type * as AcknowledgementsModule from "../../packages/core/dist/internal/store/acknowledgements.js"
 import type * as RedisCommandsModule from "../../packages/core/dist/internal/store/memory/redisCommands.js"
 import { loadInternal } from "../kit/loadInternal.ts"
 
@@ -16,6 +17,7 @@ export const { runCommand } = await loadInternal<typeof RedisCommandsModule>("st
 const { loadScripts } = await loadInternal<typeof LuaModule>("store/memory/LuaScripts.js")
 const { evalOn } = await loadInternal<typeof StoreModule>("store/memory/MemoryStore.js")
 const lua = await Effect.runPromise(loadScripts)
+export const { acknowledgements } = await loadInternal<typeof AcknowledgementsModule>("store/acknowledgements.js")
 export const { ServerClocks } = await loadInternal<typeof ClockModule>("store/commands.js")
 export const { sending } = await loadInternal<typeof CommandsModule>("store/commands.js")
 

@@ -4,10 +4,21 @@
  * Everything happens in virtual time and is decided by a seed, so that a failure can be repeated.
  */
 import type { randomOf } from "@effect-redis-lock/playground/VirtualTime"
-import { Cause, Effect, Exit, Queue, Stream } from "effect"
-import { type LockStore, type LockStoreError, RedisDriver, type StoreReason } from "effect-redis-lock"
+import { Cause, Effect, Exit, Layer, Queue, Stream } from "effect"
+import { type LockStore, type LockStoreError, RedisDriver, RedisLock, type StoreReason } from "effect-redis-lock"
+import { startable } from "../kit/startable.ts"
+import { clientOf, serviceOf } from "../kit/testStore.ts"
 import { unreachable } from "../kit/wrappedStore.ts"
-import { copyOf, type Database, execute, makeDatabase, type Result, sending, ServerClocks } from "./memory.ts"
+import {
+  acknowledgements,
+  copyOf,
+  type Database,
+  execute,
+  makeDatabase,
+  type Result,
+  sending,
+  ServerClocks
+} from "./memory.ts"
 import type { VirtualTime } from "./virtualTime.ts"
 
 export type Random = ReturnType<typeof randomOf>
@@ -47,13 +58,21 @@ export class Server {
   readonly #links: Array<Link> = []
   /** Requests in its sockets while it is stopped. */
   #waiting: Array<() => void> = []
+  /** How many milliseconds its replica takes to catch up; undefined if it does not do so by itself. */
+  #lag: (() => number) | undefined
+  isReplicaBehind = false
+  /** What its replica has. */
+  #replica: Database
+  /** Those who wait until its replica has caught up. */
+  #unacknowledged: Array<() => void> = []
 
-  constructor(number: number, time: VirtualTime, aheadMillis: number, observer: Observer) {
+  constructor(number: number, time: VirtualTime, aheadMillis: number, observer: Observer, lag?: () => number) {
     this.number = number
     this.time = time
     this.aheadMillis = aheadMillis
     this.#observer = observer
-    this.db = this.#empty()
+    this.#lag = lag
+    this.db = this.#replica = this.#empty()
   }
 
   #empty(): Database {
@@ -71,6 +90,10 @@ export class Server {
   execute(request: Request): Result {
     const result = execute(this.db, request.operation, request.keys, request.args)
     this.#observer.executed(this, request, result)
+    if (this.#lag !== undefined && !this.isReplicaBehind) {
+      this.isReplicaBehind = true
+      this.time.after(this.#lag(), () => this.replicate())
+    }
     return result
   }
 
@@ -100,6 +123,7 @@ export class Server {
     this.isDown = true
     this.isStopped = false
     this.#waiting = []
+    this.#unacknowledged = []
     this.crashes++
     for (const link of this.#links) link.break()
   }
@@ -110,16 +134,25 @@ export class Server {
     this.isDown = false
   }
 
-  /** What a replica knows now. */
-  copy(): Database {
-    return copyOf(this.db, this.#empty())
+  /** The replica has everything now. */
+  replicate(): void {
+    this.isReplicaBehind = false
+    this.#replica = copyOf(this.db, this.#empty())
+    for (const acknowledge of this.#unacknowledged.splice(0)) acknowledge()
   }
 
-  /** The replica takes over: connections break, and what it does not know is lost. */
-  failOver(replica: Database): void {
+  /** Calls back when the replica has what there is now; never if the server crashes before. */
+  whenReplicated(callback: () => void): void {
+    if (this.isReplicaBehind) this.#unacknowledged.push(callback)
+    else callback()
+  }
+
+  /** The replica takes over: connections break, and what it does not know is lost. It has a replica in turn. */
+  failOver(): void {
     this.#note("fails over to its replica")
     this.crash()
-    this.db = replica
+    this.db = this.#replica
+    this.replicate()
     this.isDown = false
   }
 
@@ -129,6 +162,7 @@ export class Server {
   }
 
   heal(): void {
+    if (this.#lag !== undefined) this.#lag = () => 1
     this.resume()
     if (this.isDown) this.restart(true)
   }
@@ -268,7 +302,8 @@ export class Link {
     random: Random,
     faults: Faults,
     commandTimeoutMillis: number,
-    observer: Observer
+    observer: Observer,
+    clockRate = 1
   ) {
     this.client = client
     this.server = server
@@ -278,10 +313,15 @@ export class Link {
     this.#observer = observer
     this.#connection = new Connection(this, server)
     this.clocks = new ServerClocks(
-      () => server.time.now - server.time.start,
-      () => String(this.#old.length)
+      () => (server.time.now - server.time.start) * clockRate,
+      () => this.serverName
     )
     server.connect(this)
+  }
+
+  /** Another one may answer after each reconnect. */
+  get serverName(): string {
+    return String(this.#old.length)
   }
 
   latency(): number {
@@ -450,6 +490,54 @@ const forgedFrom = (message: string, random: Random): string => {
 const failed = (reason: StoreReason): Result =>
   Exit.fail(new RedisDriver.RedisDriverError({ reason, cause: new Error("the network") }))
 
+/** How grants wait until the one replica has them. */
+const acknowledging = (link: Link) =>
+  acknowledgements({
+    server: () => link.serverName,
+    slot: () => 0,
+    commandTimeoutMillis: link.commandTimeoutMillis,
+    sendBlocking: (_, commands) =>
+      startable<ReadonlyArray<RedisDriver.Reply>, RedisDriver.RedisDriverError>((onExit) => {
+        const replies: Array<RedisDriver.Reply> = []
+        const sendNext = (): void => {
+          const next = commands[replies.length]
+          if (next === undefined) return onExit(Exit.succeed(replies))
+          runBlocking(link, next, (exit) => {
+            if (Exit.isFailure(exit)) return onExit(Exit.failCause(exit.cause))
+            replies.push(exit.value)
+            sendNext()
+          })
+        }
+        sendNext()
+        return { cancel: () => {} }
+      })
+  })
+
+/** A command of those that confirm grants, and wait for replicas. */
+const runBlocking = (
+  link: Link,
+  [name, ...args]: ReadonlyArray<string | number>,
+  onExit: (result: Result) => void
+): void => {
+  const { server } = link
+  if (name === "INFO") return onExit(Exit.succeed("slave0:state=online"))
+  if (name === "EVAL") {
+    const [, count, ...rest] = args as [string, number, ...Array<string>]
+    link.send("grant/confirm", rest.slice(0, count), rest.slice(count), onExit)
+    return
+  }
+  const [replicas, millis] = args as [number, number]
+  if (replicas === 0) return onExit(Exit.succeed(0))
+  const { crashes } = server
+  const cancel = server.time.after(millis, () =>
+    onExit(server.crashes === crashes ? Exit.succeed(0) : failed("ConnectionLost"))
+  )
+  server.whenReplicated(() => {
+    cancel()
+    onExit(Exit.succeed(1))
+  })
+}
+
 /** The store that a client reaches over a link. */
 export const storeOf = (link: Link): LockStore.LockStore["Service"] => ({
   run: sending({
@@ -465,6 +553,7 @@ export const storeOf = (link: Link): LockStore.LockStore["Service"] => ({
   commandTimeoutMillis: link.commandTimeoutMillis,
   serverMicros: (key) => link.clocks.latestMicros(key),
   longestSince: (key, serverMicros) => link.clocks.of(key).longestSince(serverMicros, link.clocks.now()),
+  acknowledges: acknowledging(link),
   reconnects: Stream.callback<void>((queue) =>
     Effect.acquireRelease(
       Effect.sync(() => {
@@ -492,4 +581,17 @@ export const storeOf = (link: Link): LockStore.LockStore["Service"] => ({
   scan: () => Stream.empty,
   publish: "PUBLISH",
   slot: () => 0
+})
+
+/** A client of one server, or of a quorum; and its clients of each. */
+export const clientOver = Effect.fnUntraced(function* (
+  links: ReadonlyArray<Link>,
+  options: RedisLock.RedisLockOptions
+) {
+  const members = yield* Effect.forEach(links, (link) => clientOf({ store: storeOf(link) }, options))
+  const service =
+    members.length === 1
+      ? members[0]!
+      : yield* serviceOf(RedisLock.layerQuorum(members.map((member) => Layer.succeed(RedisLock.RedisLock, member))))
+  return { members, service }
 })

@@ -13,12 +13,15 @@ export interface Client {
 /** What the locks of one name protect: the clients inside, and the last tokens. */
 export class Resource {
   readonly #mayBeShared: boolean
+  readonly #losesGrants: boolean
   readonly #inside: Array<Client> = []
   #lastWritten = 0n
   #lastSeen = 0n
 
-  constructor(mayBeShared: boolean) {
+  /** `losesGrants`: somebody else may hold it as well, but under a later token. */
+  constructor(mayBeShared: boolean, losesGrants: boolean) {
     this.#mayBeShared = mayBeShared
+    this.#losesGrants = losesGrants
   }
 
   /** The violation, if there is one. */
@@ -32,7 +35,7 @@ export class Resource {
     this.#inside.push(client)
     // where leases end early, tokens rise in the order of grants, not of entries
     if (this.#mayBeShared) return undefined
-    if (isCrowded) return `is inside together with ${others.length} others`
+    if (isCrowded && !this.#losesGrants) return `is inside together with ${others.length} others`
     // for readers, a server without its data knows of no writer
     if (token === undefined || (share === "readers" && token === 0n)) return undefined
     const least = share === "readers" ? this.#lastWritten : this.#lastSeen + 1n

@@ -47,11 +47,16 @@ export class VirtualTime {
     }
   })
 
-  readonly clock: Clock.Clock = clockOf({
-    wallMillis: () => this.now,
-    monotonicMillis: () => this.now - this.start,
-    after: (millis, run) => this.after(millis, run)
-  })
+  readonly clock: Clock.Clock = this.clockAt(1)
+
+  /** A clock that runs at a rate of its own. */
+  clockAt(rate: number): Clock.Clock {
+    return clockOf({
+      wallMillis: () => this.now,
+      monotonicMillis: () => (this.now - this.start) * rate,
+      after: (millis, run) => this.after(millis / rate, run)
+    })
+  }
 
   /** Ends the run: it throws that. */
   abort(error: Error): void {

@@ -7,26 +7,25 @@ import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
 import {
   Array as Arr,
   Cause,
+  Clock,
   Context,
   Effect,
   Exit,
   Fiber,
-  Layer,
   Metric,
   Option,
   References,
   Scheduler,
   type Scope
 } from "effect"
-import { Lock, type LockStore, RedisLock } from "effect-redis-lock"
+import { type AcknowledgeOptions, Lock, type LockStore, RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { clientOf, serviceOf } from "../kit/testStore.ts"
 import { decidedBy } from "./decidedBy.ts"
 import { History } from "./history.ts"
 import { injectFaults } from "./injectFaults.ts"
 import { playLatches } from "./latches.ts"
 import { forgottenAfter, isKept, look, reap } from "./leftovers.ts"
-import { between, type Faults, Link, type Observer, type Random, type Request, Server, storeOf } from "./network.ts"
+import { between, clientOver, type Faults, Link, type Observer, type Random, type Request, Server } from "./network.ts"
 import type { Result } from "./memory.ts"
 import { type Client, Resource } from "./resource.ts"
 import { VirtualTime } from "./virtualTime.ts"
@@ -36,9 +35,13 @@ import { withClosingSubscriptions } from "../kit/subscriptions.ts"
 export interface WorldOptions extends Workload {
   readonly seed: number
   readonly servers: number
+  /** Whether it is over soon, so that hundreds can be played: each client has one worker, of few sections, which mostly waits. */
+  readonly isSmall?: boolean
+  /** Whether each server has a replica that lags, and takes over now and then; and whether grants wait for it. */
+  readonly failover?: "acknowledged" | "losing" | undefined
   /** Whether the servers' clocks are set while it runs. A lease may then end early, so that others get in. */
   readonly clocksStep?: boolean
-  /** The longest time after which something that was written to a broken connection still arrives. Default: a minute. */
+  /** The longest time after which something that was written to a broken connection still arrives. Default: a minute, or three seconds. */
   readonly lateMillis?: number
   /** Whether to check that no key is left behind or appears late. Default: true. */
   readonly leavesNothing?: boolean
@@ -52,12 +55,13 @@ export interface Report {
   commands: number
 }
 
-const leaseMillis = 1000
 const longestLeaseMillis = 60_000
 const commandTimeoutMillis = 400
 const clients = 3
-const workersEach = 3
-const sectionsEach = 6
+/** By how much a client's clock runs faster than those of the servers, at most: what NTP corrects. */
+const drift = 0.0005
+/** How long a grant waits for a replica. */
+const acknowledgedMillis = 100
 const longestWaitMillis = 3000
 const longestStepMillis = 10_000
 /**
@@ -130,6 +134,11 @@ class World {
   readonly #faults: Faults
   readonly #forgets: boolean
   readonly #clocksStep: boolean
+  readonly #failover: WorldOptions["failover"]
+  readonly #leaseMillis: number
+  readonly #isSmall: boolean
+  readonly #workersEach: number
+  readonly #sectionsEach: number
   /** Until when something may be held that a late command has acquired after a clock was set back. */
   #leasesEndAt = 0
   /** Whether such a command may have left a place in a fair queue, which stays until somebody asks for the lock. */
@@ -150,9 +159,11 @@ class World {
   constructor(
     {
       clocksStep = false,
+      failover,
+      isSmall = false,
       hasLatch = false,
       keepsData = false,
-      lateMillis = 60_000,
+      lateMillis = isSmall ? 3000 : 60_000,
       leavesNothing = true,
       seed,
       servers: count,
@@ -166,6 +177,12 @@ class World {
     this.history = new History(time)
     const random = (this.random = randomOf(seed))
     this.#clocksStep = clocksStep
+    this.#failover = failover
+    // in the longer one clocks drift apart by more than it takes to ask, and what is left behind is not free soon
+    this.#leaseMillis = isSmall && seed % 2 === 0 ? longestLeaseMillis : 1000
+    this.#isSmall = isSmall
+    this.#workersEach = isSmall ? 1 : 3
+    this.#sectionsEach = isSmall ? 3 : 6
     this.#hasLatch = hasLatch
     this.#leavesNothing = leavesNothing
     this.#faults = {
@@ -175,12 +192,16 @@ class World {
       lateMillis
     }
     // servers that forget their tokens go by their clocks, which may differ by less than they stay away
-    this.#forgets = random() < 0.5 && !keepsData && !clocksStep
-    const skewMillis = this.#forgets ? leaseMillis / 2 : 3_600_000
+    this.#forgets = random() < 0.5 && !keepsData && !clocksStep && failover === undefined
+    const skewMillis = this.#forgets ? this.#leaseMillis / 2 : 3_600_000
+    const longestLag = [5, 300, 300][between(random, 0, 2)]!
+    const lag = failover && (() => between(random, 1, longestLag))
     this.servers = Arr.range(1, count).map(
-      (number) => new Server(number, time, between(random, -skewMillis, skewMillis), this.observer)
+      (number) => new Server(number, time, between(random, -skewMillis, skewMillis), this.observer, lag)
     )
-    this.#resources = new Map(sides.flatMap(({ names }) => names.map((name) => [name, new Resource(clocksStep)])))
+    this.#resources = new Map(
+      sides.flatMap(({ names }) => names.map((name) => [name, new Resource(clocksStep, failover === "losing")]))
+    )
   }
 
   readonly observer: Observer = {
@@ -197,7 +218,7 @@ class World {
     }
     const age = this.time.now - request.sentAt
     if (
-      age > commandTimeoutMillis + (this.#clocksStep ? longestStepMillis : 0) &&
+      age > commandTimeoutMillis * (1 + drift) + (this.#clocksStep ? longestStepMillis : 0) &&
       creating.has(request.operation) &&
       Exit.isSuccess(result)
     ) {
@@ -260,11 +281,12 @@ class World {
       const { links, random, sides, time } = this
       const scope = yield* Effect.scope
       const contexts = yield* Effect.forEach(Arr.range(1, clients), (number) => {
+        const rate = 1 + (random() < 0.5 ? drift : -drift)
         const own = this.servers.map(
-          (server) => new Link(number, server, random, this.#faults, commandTimeoutMillis, this.observer)
+          (server) => new Link(number, server, random, this.#faults, commandTimeoutMillis, this.observer, rate)
         )
         links.push(...own)
-        return makeClient(own)
+        return this.#makeClient(own, time.clockAt(rate))
       })
 
       const chaos = yield* Effect.forkIn(
@@ -274,7 +296,8 @@ class World {
           servers: this.servers,
           forgets: this.#forgets,
           clocksStep: this.#clocksStep,
-          leaseMillis,
+          failsOver: this.#failover !== undefined,
+          leaseMillis: this.#leaseMillis,
           longestStepMillis
         }),
         scope
@@ -295,19 +318,21 @@ class World {
         sides.length === 0
           ? []
           : contexts.flatMap((context, i) =>
-              Arr.range(1, workersEach).map((number) => [context, `client ${i + 1}, worker ${number}`] as const)
+              Arr.range(1, this.#workersEach).map((number) => [context, `client ${i + 1}, worker ${number}`] as const)
             ),
         ([context, name]) => Effect.forkIn(Effect.provideContext(this.worker(name), context), scope)
       )
-      yield* this.#within(600_000, Fiber.joinAll(workers), "the workers never end")
+      yield* this.#within(600 * this.#leaseMillis, Fiber.joinAll(workers), "the workers never end")
       yield* Fiber.interrupt(chaos)
 
       this.history.note("the faults are over")
       for (const link of links) link.heal()
       for (const server of this.servers) server.heal()
-      const settleMillis = 2 * leaseMillis + 10 * commandTimeoutMillis + (this.#clocksStep ? 2 * longestStepMillis : 0)
+      // in small worlds nothing may need the end of its lease in order to be free
+      const leasesMillis = this.#isSmall ? 2000 : 2 * this.#leaseMillis
+      const settleMillis = leasesMillis + 10 * commandTimeoutMillis + (this.#clocksStep ? 2 * longestStepMillis : 0)
       // late commands arrive either when nothing else happens any more, or while others wait
-      const isBusy = random() < 0.25 && sides.length > 0
+      const isBusy = random() < 0.25 && sides.length > 0 && !this.#isSmall
       if (isBusy) {
         const isDone = () => time.now > Math.max(...links.map(({ restsAt }) => restsAt)) + 2000
         const settledAt = time.now + settleMillis
@@ -427,11 +452,20 @@ class World {
 
   options(): Lock.AcquireOptions {
     const { random } = this
-    const waitTime = [0, 300, longestWaitMillis][between(random, 0, 2)]!
+    const leaseMillis = this.#leaseMillis
+    const waits = this.#isSmall ? [0, 3 * leaseMillis, 3 * leaseMillis, 3 * leaseMillis] : [0, 300, longestWaitMillis]
+    const waitTime = waits[between(random, 0, waits.length - 1)]!
     const kind = random()
     // a long lease outlives a server that comes back without its data
-    const longest = this.#forgets || kind > 0.15 ? leaseMillis : kind < 0.05 ? longestLeaseMillis : 5 * leaseMillis
-    return { waitTime, ...(kind < 0.4 ? { leaseTime: between(random, 100, longest) } : {}) }
+    const longest =
+      this.#forgets || kind > 0.15
+        ? leaseMillis
+        : kind < 0.05
+          ? longestLeaseMillis
+          : Math.min(5 * leaseMillis, longestLeaseMillis)
+    // renewals are not acknowledged
+    const isFixed = kind < (this.#isSmall ? 0.7 : 0.4) || this.#failover === "acknowledged"
+    return { waitTime, ...(isFixed ? { leaseTime: this.#isSmall ? leaseMillis : between(random, 100, longest) } : {}) }
   }
 
   /** What a section does when it goes on: never after the deadline of what it holds. */
@@ -466,10 +500,14 @@ class World {
         yield* Effect.ignore(inner.run((granted) => this.stay(inner, owner, true, granted), this.options()))
         if (random() < 0.5) yield* this.work(client, between(random, 0, 300), granted)
       }
-      if (granted.renew !== undefined && random() < 0.2) {
+      const leaseMillis = this.#leaseMillis
+      if (granted.renew !== undefined && this.#failover !== "acknowledged" && random() < 0.2) {
         yield* Effect.ignore(granted.renew(random() < 0.3 ? undefined : between(random, 100, leaseMillis)))
       }
-      yield* this.work(client, random() < 0.2 ? between(random, 0, 2 * leaseMillis) : between(random, 0, 100), granted)
+      // in small worlds most sections outlast a lease that is not renewed, while others wait for its end
+      const [share, least] = this.#isSmall ? [0.5, leaseMillis] : [0.2, 0]
+      const millis = random() < share ? between(random, least, 2 * leaseMillis) : between(random, 0, 100)
+      yield* this.work(client, millis, granted)
     })
   }
 
@@ -499,7 +537,7 @@ class World {
   worker(name: string): Effect.Effect<void, never, LockServices> {
     const { random, report, sides } = this
     return Effect.gen({ self: this }, function* () {
-      for (let i = 0; i < sectionsEach; i++) {
+      for (let i = 0; i < this.#sectionsEach; i++) {
         yield* Effect.sleep(between(random, 0, 200))
         const side = sides[between(random, 0, sides.length - 1)]!
         const section = this.visit(name, side)
@@ -534,18 +572,21 @@ class World {
       }
     })
   }
-}
 
-const makeClient = Effect.fnUntraced(function* (links: ReadonlyArray<Link>) {
-  // one that relies on messages for longer believes more of those that are late
-  const fallbackInterval = links[0]!.random() < 0.5 ? 200 : 1500
-  const options = { watchdogLeaseTime: leaseMillis, fallbackInterval }
-  const members = yield* Effect.forEach(links, (link) =>
-    withClosingSubscriptions(500)(clientOf({ store: storeOf(link) }, options))
-  )
-  const service =
-    members.length === 1
-      ? members[0]!
-      : yield* serviceOf(RedisLock.layerQuorum(members.map((member) => Layer.succeed(RedisLock.RedisLock, member))))
-  return Context.make(RedisLock.RedisLock, service).pipe(Context.add(Members, members))
-})
+  #makeClient(links: ReadonlyArray<Link>, clock: Clock.Clock) {
+    // one that relies on messages for longer believes more of those that are late
+    const fallbackInterval = this.#leaseMillis > 1000 ? 10_000 : links[0]!.random() < 0.5 ? 200 : 1500
+    const acknowledge: AcknowledgeOptions = { replicas: "all", within: acknowledgedMillis }
+    const options = {
+      watchdogLeaseTime: this.#leaseMillis,
+      fallbackInterval,
+      ...(this.#failover === "acknowledged" ? { acknowledge } : {})
+    }
+    return withClosingSubscriptions(500)(clientOver(links, options)).pipe(
+      Effect.map(({ members, service }) =>
+        Context.make(RedisLock.RedisLock, service).pipe(Context.add(Members, members), Context.add(Clock.Clock, clock))
+      ),
+      Effect.provideService(Clock.Clock, clock)
+    )
+  }
+}
