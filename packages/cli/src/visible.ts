@@ -1,5 +1,5 @@
 /**
- * Names as people see them, on a terminal and on the page of `redis-lock ui`.
+ * Names and owners as people see them, on a terminal and on the page of `redis-lock ui`.
  */
 
 const spelled = (character: string): string => `\\u{${character.codePointAt(0)!.toString(16)}}`
@@ -10,6 +10,9 @@ export const inert = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}
 /** A name may contain any text: no character of it may end the line, move the cursor or colour the terminal. */
 export const visible = (name: string): string =>
   name.replace(/[\\\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => (character === "\\" ? "\\\\" : spelled(character)))
+
+/** The client of an owner, `<client>:<number>`. */
+export const clientOf = (owner: string): string => owner.split(":", 1)[0]!
 
 const longest = 60
 

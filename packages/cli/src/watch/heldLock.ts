@@ -3,6 +3,7 @@
  */
 import * as Duration from "effect/Duration"
 import type { LockChange, LockState } from "effect-redis-lock"
+import { clientOf } from "../visible.ts"
 
 /** Times are milliseconds of the clock that the view is drawn by. */
 export interface HeldLock {
@@ -132,6 +133,3 @@ export const leftOf = ({ seenAt, state }: HeldLock, now: number): number | undef
 /** How many processes wait, as far as Redis knows: in the queue of a fair lock, each of their fibers has a place. */
 export const waitingProcesses = ({ waiters }: LockState): number =>
   new Set(waiters.map(({ owner }) => clientOf(owner))).size
-
-/** The client of an owner. */
-export const clientOf = (owner: string): string => owner.split(":", 1)[0]!

@@ -2,7 +2,7 @@
  * The labels that clients had when they were seen: a client stores its label only after a second, and removes it when it is closed.
  */
 import type { LockState } from "effect-redis-lock"
-import { clientOf } from "../../watch/heldLock.ts"
+import { clientOf } from "../../visible.ts"
 
 const mostClients = 5000
 

@@ -2,7 +2,7 @@
  * Who has held a lock, when, and for how long: a lane for each, what they say in numbers, and a table.
  */
 import { span } from "../../span.ts"
-import { visible } from "../../visible.ts"
+import { clientOf, visible } from "../../visible.ts"
 import { el } from "./elements.ts"
 import { age, labelOf, nameOf, shortOwner } from "./shownHolder.ts"
 import type { Hold, Holder, Waiter } from "./connection/wire.ts"
@@ -67,7 +67,7 @@ const lanesOf = (
 ): ReadonlyArray<readonly [name: string, spans: ReadonlyArray<Span>]> => {
   const lanes = new Map<string, Array<Span>>()
   const add = (who: Pick<Holder, "label" | "owner">, span: Span) => {
-    const name = labelOf(who) ?? shortOwner(who.owner.split(":", 1)[0]!)
+    const name = labelOf(who) ?? shortOwner(clientOf(who.owner))
     lanes.set(name, [...(lanes.get(name) ?? []), span])
   }
   for (const hold of holds.slice(0, shownHolds)) {
