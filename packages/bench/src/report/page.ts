@@ -32,18 +32,26 @@ export const page = ({
     "[Compared with other systems](compared-systems.md) has figures of locks on MariaDB, PostgreSQL, ZooKeeper and etcd.",
     "![Ratios to the bare scripts](benchmarks.svg)",
     "## Method",
-    "Absolute figures depend on the machine; compare the ratios (columns `x`) to two bare scripts of the same run. " +
-      "In every round each candidate runs each workload in a process of its own. The candidates run one after another, in a different " +
-      "order each time, against one Redis without persistence, which is emptied in between; W10 uses three or five servers and adds up " +
-      "their commands and CPU time. Each process warms up before it is measured. A figure is the median over the rounds; a ratio is " +
-      "computed within each round, and then the median is taken. Commands are those that clients sent, by Redis's own counters, " +
-      "without the ones inside scripts; CPU time is the user and system time of the client process and of Redis. A hand-off lasts from " +
-      "the end of a section to the start of the next, if the next holder was already waiting in another process. If a library gives up " +
-      "an acquisition by itself, its worker asks again; W5 counts these. In W11, pairs of three locks and pairs of one alternate in the " +
-      "same process. W5 and W6 are measured in one round, since their command rates hardly vary. In W4-fair a worker counts as " +
-      "overtaken if it asked earlier than a worker that was served before it, by more than the margin: one round trip, measured " +
-      "beforehand with all processes sending at once. Java processes do the same as Node processes, with a thread in place of each " +
-      "fiber, and warm up for longer because the JVM's compiler needs longer.",
+    "Absolute figures depend on the machine. Compare the ratios (columns `x`) to bare scripts that were measured in the same run.",
+    [
+      "In every round each candidate runs each workload in a process of its own, one candidate after another, in a different order " +
+        "each time. Each process warms up before it is measured. A figure is the median over the rounds; a ratio is computed within " +
+        "each round, and then the median is taken. W5 and W6 are measured in one round, since their command rates hardly vary.",
+      "All use one Redis without persistence, which is emptied in between. W10 uses three or five servers, and adds up their " +
+        "commands and their CPU time.",
+      "Commands are those that clients sent, by Redis's own counters, without the ones inside scripts. CPU time is the user and " +
+        "system time of the client process and of Redis.",
+      "A hand-off lasts from the end of a section to the start of the next, if the next holder was already waiting in another process.",
+      "If a library gives up an acquisition by itself, its worker asks again; W5 counts how often.",
+      "In W4-fair a worker counts as overtaken if somebody who asked later was served before it. Requests less than one round trip " +
+        "apart do not count: that margin is measured beforehand, with all processes sending at once.",
+      "In W11, pairs of three locks and pairs of one alternate in the same process.",
+      "Java processes do the same as Node processes, with a thread in place of each fiber, and warm up for longer because the JVM's " +
+        "compiler needs longer."
+    ]
+      .map((text) => `- ${text}`)
+      .join("\n"),
+    "The candidates:",
     catalog
       .filter((entry) => options.candidates.includes(entry))
       .map(({ about, name }) => `- \`${name}\`: ${about}`)
@@ -55,9 +63,9 @@ export const page = ({
   if (duels.rows.length > 0) {
     parts.push(
       "## Beside Redisson",
-      "Every figure for which higher or lower is better, ours and Redisson's; `x` is ours divided by Redisson's. Redisson's protocol " +
-        "takes three commands per pair: a script to acquire, a script to release, and a DEL of the release's latch. " +
-        "A difference of up to one per cent counts as level.",
+      "Every figure for which there is a better direction: ours, Redisson's, and ours divided by Redisson's (`x`). A " +
+        "difference of up to one per cent counts as level. Redisson needs three commands per pair: a script to acquire, a script to " +
+        "release, and a DEL of the release's latch.",
       toMarkdown(duels)
     )
   }

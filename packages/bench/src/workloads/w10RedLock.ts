@@ -4,7 +4,7 @@ import { measurePairs, pairColumns, pairTargets } from "./pairs.ts"
 /** Uncontended locks on the majority of `servers`. */
 const onServers = (id: string, servers: number, workers: number): Workload => ({
   id,
-  title: `${workers === 1 ? "one worker" : `${workers} workers of one process`}, one RedLock on ${servers} servers after another, each with a name of its own`,
+  title: `${workers === 1 ? "one worker" : `${workers} workers of one process`}, one RedLock after another on ${servers} servers, each with a name of its own`,
   kinds: ["red"],
   servers,
   reference: undefined,

@@ -41,7 +41,7 @@ export const measureCrowd = async (
 
 const crowd = (processes: number): Workload => ({
   id: `W12-${processes}`,
-  title: `one lock, ${processes} processes that all want it all the time, ${sectionMillis} ms sections`,
+  title: `one lock, for which ${processes} processes compete without a pause, ${sectionMillis} ms sections`,
   kinds: ["lock"],
   reference: rawPubSub,
   columns: [

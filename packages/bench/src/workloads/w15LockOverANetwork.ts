@@ -54,7 +54,7 @@ const measureOverANetwork = async (run: Run, processes: number): Promise<Sample>
 
 const overANetwork = (processes: number): Workload => ({
   id: `W15-${processes}`,
-  title: `one lock over a network, ${processes} processes that all want it all the time, ${sectionMillis} ms sections`,
+  title: `one lock over a network, for which ${processes} processes compete without a pause, ${sectionMillis} ms sections`,
   kinds: ["lock"],
   reference: rawPubSub,
   columns: [
