@@ -227,6 +227,193 @@ const fixes = {
     file: `${internal}/store/quorum/votes.ts`,
     fixed: "(failed === 0 || votes + pending >= required)",
     broken: "failed === 0"
+  },
+  "other-database": {
+    file: "packages/ioredis/src/internal/connection/Connection.ts",
+    fixed: 'const refusesDatabase = refused === "select"',
+    broken: 'const refusesDatabase = refused === ""'
+  },
+  "reader-reentry": {
+    file: `${internal}/hold/release.ts`,
+    fixed: "kind.removeHold(lease, lease.holds, number)",
+    broken: "kind.removeHold(lease, number - 1, number)"
+  },
+  "outer-reader": {
+    file: `${internal}/hold/Lease.ts`,
+    fixed: "if (deadline > Number.NEGATIVE_INFINITY) this.deadline = deadline",
+    broken: "this.deadline = deadline"
+  },
+  "plain-text": {
+    file: "packages/ioredis/src/internal/options/settings.ts",
+    fixed: "...address, ...(tls ? { tls } : {}) }",
+    broken: "...address, ...(tls ? { tls } : {}), ...ioredis }"
+  },
+  "left-behind": {
+    file: `${internal}/hold/Hold.ts`,
+    fixed: "this.by = identity\n",
+    broken: "this.by = lease.find(() => true)?.by ?? identity\n"
+  },
+  "restart-ends-wait": {
+    file: `${internal}/acquire/awaitLatch.ts`,
+    fixed: "catchTransient(restore(look(request)))",
+    broken: "catchTransient(Effect.orDie(restore(look(request))))"
+  },
+  "refused-release": {
+    file: `${internal}/store/failures.ts`,
+    fixed: 'reason === "WrongType" || reason === "NoPermission"',
+    broken: 'reason === "NotEnoughReplicas" || reason === "WrongType" || reason === "NoPermission"'
+  },
+  "silent-subscription": {
+    file: "packages/ioredis/src/internal/command/CommandWriter.ts",
+    fixed: "this.#heartbeat = setInterval(this.#beat, 2 * timeoutMillis).unref()",
+    broken: "void this.#beat"
+  },
+  "quorum-shutdown": {
+    file: `${internal}/client/LockClient.ts`,
+    fixed: "this.toGiveBack.add(lease)\n",
+    broken: ""
+  },
+  "cluster-as-server": {
+    file: "packages/core/src/RedisDriver.ts",
+    fixed: "/\\bCROSSSLOT\\b|^(MOVED|ASK) \\d/",
+    broken: "/\\bCROSSSLOT\\b/"
+  },
+  "slots-apart": {
+    file: `${internal}/locks/Synchronizer.ts`,
+    fixed: "isTogether(name, keys, client.store.slot) ??",
+    broken: "void isTogether ??"
+  },
+  "connection-log": {
+    file: "packages/ioredis/src/internal/connection/ConnectionLog.ts",
+    fixed: "if (outage.lasting || (outage.passing && !isLasting(error))) return",
+    broken: "if (outage.lasting) return"
+  },
+  "many-readers": {
+    file: "lua/include/readers/longest_read.lua",
+    fixed: "if redis.call('ZCARD', KEYS[4]) == readers then",
+    broken: "readers = math.min(readers, 100)\n  if readers < 0 then"
+  },
+  "unknown-script": {
+    file: "packages/ioredis/src/internal/command/ScriptCommand.ts",
+    fixed: "if (this.#doubts === writer.doubts) writer.doubtScripts()",
+    broken: "writer.doubtScripts()"
+  },
+  "clocks-apart": {
+    file: `${internal}/store/quorum/QuorumStore.ts`,
+    fixed: "vote.onRecord >= this.required ?",
+    broken: "vote.onRecord >= 0 ?"
+  },
+  "blocked-event-loop": {
+    file: "packages/ioredis/src/internal/command/PendingCommands.ts",
+    fixed: "this.#immediate = setImmediate(this.#expire)",
+    broken: "this.#expire()"
+  },
+  "half-open": {
+    file: "packages/core/src/RedisDriver.ts",
+    fixed: "Effect.andThen(Effect.exit(onSilence), Effect.never)",
+    broken: "Effect.never"
+  },
+  "place-in-outage": {
+    file: `${internal}/wait/FairQueue.ts`,
+    fixed: "if (this.#waiters.get(owner) === undefined) this.#gone.add(owner)",
+    broken: "void owner"
+  },
+  "shown-password": {
+    file: "packages/ioredis/src/internal/command/failure.ts",
+    fixed: "cause: plain(error, hide)",
+    broken: "cause: hide && plain ? error : undefined"
+  },
+  "error-name": {
+    file: "packages/core/src/LockError.ts",
+    fixed: '  override get message(): string {\n    return this.attempt === "upgrade"',
+    broken:
+      '  override get name(): string {\n    return this.lock\n  }\n  override get message(): string {\n    return this.attempt === "upgrade"'
+  },
+  "member-failures": {
+    file: `${internal}/store/quorum/votes.ts`,
+    fixed: "return [{ member: memberText(members[i]!), reason, message }]",
+    broken: "return message === undefined ? [{ member: memberText(members[i]!), reason, message }] : []"
+  },
+  "late-member": {
+    file: `${internal}/store/quorum/QuorumStore.ts`,
+    fixed: "const leaseEnd = this.#now() + this.#longestLeaseMillis",
+    broken: "const leaseEnd = this.#now() + this.#settings.watchdogLeaseMillis"
+  },
+  "unheard-member": {
+    file: `${internal}/store/quorum/QuorumStore.ts`,
+    fixed: "this.#unsettled.note(owner, outcomes, this.members, this.#now())",
+    broken: "void outcomes"
+  },
+  "writer-reads": {
+    file: `${internal}/acquire/ask.ts`,
+    fixed: "writer?.asksFor(leaseMillis, sentAt)\n",
+    broken: ""
+  },
+  "first-server": {
+    file: "packages/core/src/RedisDriver.ts",
+    fixed: "Layer.Layer<RedisDriver, never, Redis.Redis> = Layer.fresh(",
+    broken: "Layer.Layer<RedisDriver, never, Redis.Redis> = ("
+  },
+  "loading-server": {
+    file: "packages/ioredis/src/internal/options/settings.ts",
+    fixed: "  maxLoadingRetryTime: 100,\n",
+    broken: ""
+  },
+  "run-ends": {
+    file: "packages/cli/src/run/CommandGroup.ts",
+    fixed: "yield* killOnExit(group)\n",
+    broken: "void killOnExit\n"
+  },
+  "several-starve": {
+    file: `${internal}/locks/MultiAcquire.ts`,
+    fixed: "Effect.sleep(this.#patience.millis)",
+    broken: "Effect.sleep(1)"
+  },
+  "several-overtaken": {
+    file: "lua/multi_lock/release.lua",
+    fixed: "for j = 1, each do\n    keys[j] =",
+    broken: "for j = 1, 2 do\n    keys[j] ="
+  },
+  "two-rollbacks": {
+    file: `${internal}/hold/rollback.ts`,
+    fixed: "if (client.overdueRollbacks > 0) return Effect.void\n",
+    broken: ""
+  },
+  "slow-members": {
+    file: `${internal}/store/quorum/QuorumStore.ts`,
+    fixed: "call.hurry(now + Math.max(shortestHurryMillis, now - sentAt))",
+    broken: "void shortestHurryMillis"
+  },
+  "after-flushall": {
+    file: `${internal}/acquire/ask.ts`,
+    fixed: 'for (const held of others) held.lose("NotOwner", now)\n',
+    broken: ""
+  },
+  "other-names": {
+    file: "packages/cli/src/ui/ui.ts",
+    fixed: "serves: matcherOf(pattern)",
+    broken: "serves: () => matcherOf(pattern) !== undefined"
+  },
+  "wrong-arguments": {
+    file: "packages/ioredis/src/internal/options/options.ts",
+    fixed: 'typeof name === "string" && name !== ""',
+    broken: 'name !== ""'
+  },
+  "own-commands": {
+    file: `${internal}/hold/Tracking.ts`,
+    fixed: "for (const key of keys) this.#changed.add(key)\n",
+    broken: "void keys\n"
+  },
+  "busy-server": {
+    file: `${internal}/hold/Tracking.ts`,
+    fixed: "        Effect.retry({ while: ({ isTransient }) => isTransient, schedule: reconnecting }),\n",
+    broken: ""
+  },
+  "one-of-two-told": {
+    file: "packages/ioredis/src/internal/clusterDriver.ts",
+    fixed: "RcMap.get(subscribers, server).pipe(",
+    broken:
+      "Subscriber.make({ sharded: false, slot: () => 0, serverOf: () => server, open, refresh: () => nodes.refresh() }).pipe("
   }
 }
 
@@ -249,7 +436,7 @@ const run = (command, args, cwd) => {
 const build = () => {
   run("node", ["packages/core/scripts/embed-lua.mjs"], ".")
   // with type errors, too: a fix may be needed for the types as well
-  run("node_modules/.bin/tsc", ["-b", "packages/core", "packages/ioredis"], ".")
+  run("node_modules/.bin/tsc", ["-b", "packages/core", "packages/ioredis", "packages/cli"], ".")
 }
 
 /** The numbers of tests with this title that pass and that fail; it stops at the first one that fails. */
