@@ -310,16 +310,18 @@ describe("the releases that a client remembers", () => {
       })
   )
 
-  it.effect("A client that gives back thousands of permits at a time remembers at most a hundred thousand of them", () =>
-    Effect.gen(function* () {
-      const { giveBack, repeated } = releasesOf()
-      for (let released = 1; released <= 100; released++) {
-        giveBack(10_000)
-        const times = (yield* repeated).length
-        assert.isAtLeast(times, Math.min(released, 5))
-        assert.isAtMost(times, 10)
-      }
-    })
+  it.effect(
+    "A client that gives back thousands of permits at a time remembers at most a hundred thousand of them",
+    () =>
+      Effect.gen(function* () {
+        const { giveBack, repeated } = releasesOf()
+        for (let released = 1; released <= 100; released++) {
+          giveBack(10_000)
+          const times = (yield* repeated).length
+          assert.isAtLeast(times, Math.min(released, 5))
+          assert.isAtMost(times, 10)
+        }
+      })
   )
 
   it.effect("A client that seldom releases remembers the releases of the last minute, and none for two minutes", () =>
