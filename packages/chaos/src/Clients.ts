@@ -33,6 +33,9 @@ interface Client {
   inside: boolean
 }
 
+/** What all client processes of a run have in common. */
+type CommonSettings = Pick<ClientSettings, "acknowledge" | "fenced" | "kinds" | "library" | "register" | "server">
+
 export class Clients {
   readonly told: Array<Told> = []
   readonly seen: Array<Exclude<Seen, { readonly event: "queue" }>> = []
@@ -40,15 +43,11 @@ export class Clients {
   readonly healed: Array<Healed> = []
   readonly #ways: ReadonlyArray<Way>
   readonly #note: (line: string) => void
-  readonly #settings: Pick<ClientSettings, "acknowledge" | "fenced" | "kinds" | "library" | "register" | "server">
+  readonly #settings: CommonSettings
   readonly #clients: Array<Client> = []
   #processes = 0
 
-  constructor(
-    ways: ReadonlyArray<Way>,
-    note: (line: string) => void,
-    settings: Pick<ClientSettings, "acknowledge" | "fenced" | "kinds" | "library" | "register" | "server">
-  ) {
+  constructor(ways: ReadonlyArray<Way>, note: (line: string) => void, settings: CommonSettings) {
     this.#ways = ways
     this.#note = note
     this.#settings = settings

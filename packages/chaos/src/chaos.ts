@@ -82,7 +82,7 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
   const faults =
     options.faults ?? scheduleOf({ seed, millis, clients: slots, mortal, server: kind, only: options.only, apart })
   const late = (client: number, bytes: Buffer) => note(`client ${client}: late bytes arrive: ${wordsOf(bytes)}`)
-  const withClocks = faults.some(({ fault }) => fault === "ahead" || fault === "behind")
+  const withClocks = faults.some(({ fault }) => nemeses[fault]!.setsClocks === true)
   const site = yield* Effect.orDie(openSite(kind, slots, late, withClocks))
   const register = yield* Effect.orDie(startRegister(options.register ?? "redis"))
   const clients = new Clients(site.ways, note, { acknowledge, fenced, kinds, library, register, server: kind })
@@ -148,7 +148,11 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
   const told = clients.told.sort((a, b) => a.at - b.at)
   const seen = [...clients.seen, ...watch.seen].sort((a, b) => a.at - b.at)
   const fibers = clients.fibers
+  const isForgetful =
+    (!acknowledge && (kind === "sentinel" || kind === "cluster")) ||
+    faults.some(({ fault }) => nemeses[fault]!.forgets === true)
   const judgement = judge(told, seen, {
+    isForgetful,
     calmSince,
     // a machine that stands still serves nobody
     patience: PATIENCE_MILLIS + watch.stalledSince(calmSince) + clients.stalledSince(calmSince),
@@ -160,17 +164,10 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
   ]
   const reason = yield* Effect.promise(() => checker)
   const verdicts = reason ?? (yield* Effect.promise(() => checked(operations)))
-  const isForgetful =
-    (!acknowledge && (kind === "sentinel" || kind === "cluster")) ||
-    faults.some(({ fault }) => nemeses[fault]!.forgets === true)
   if (typeof verdicts !== "string") violations.push(...anomaliesOf(verdicts, isForgetful))
   const report: ChaosReport = {
     ...judgement,
-    // nor is there an order in a queue that it has forgotten
-    violations: [
-      ...judgement.violations.filter(({ what }) => !(isForgetful && what.startsWith("overtaken"))),
-      ...violations
-    ].sort((a, b) => a.at - b.at),
+    violations: [...judgement.violations, ...violations].sort((a, b) => a.at - b.at),
     verdicts,
     faults: played,
     recoveries: recoveriesOf(clients.healed, judgement.sections),

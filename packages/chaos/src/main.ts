@@ -102,7 +102,7 @@ if (!/^(redis|postgresql)$/.test(register)) fail(`--register ${register} is unkn
 const missing =
   (register === "postgresql" ? await noPostgresql() : undefined) ??
   (library === undefined || library === "naive" ? undefined : await entryOf(library).prepare?.()) ??
-  (only?.some((fault) => fault === "ahead" || fault === "behind") === true ? noClocks : undefined)
+  (only?.some((fault) => nemeses[fault]!.setsClocks === true) === true ? noClocks : undefined)
 if (missing !== undefined) fail(missing)
 if (library !== undefined && (server === "sentinel" || server === "cluster")) fail("other libraries: single or quorum")
 

@@ -47,6 +47,8 @@ interface Common {
   readonly breaks?: boolean
   /** Redis forgets what it has granted: two may hold a lock at once, as documented. */
   readonly forgets?: boolean
+  /** It needs servers that were started with clocks that can be set. */
+  readonly setsClocks?: boolean
 }
 
 /** To the connections of one client. */
@@ -127,6 +129,7 @@ const skewed = (direction: 1 | -1): OnServer => ({
   by: [100, 1900],
   on: alone,
   forgets: true,
+  setsClocks: true,
   says: ({ by, lasts }) => `its clock is ${by} ms ${direction === 1 ? "ahead" : "behind"} for ${lasts} ms`,
   play: ({ redis, site }, { by, lasts }) =>
     Effect.gen(function* () {

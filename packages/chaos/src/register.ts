@@ -1,6 +1,6 @@
 /**
- * What sections write into: a set that is stored as one value, so that a writer who has not read the last one loses an element. It is in PostgreSQL, with
- * the statements of docs/fencing.md, or in a Redis; nothing happens to either.
+ * What sections write to: a set stored as a single value, so that a writer that has not read the latest version loses an element. It is kept in
+ * PostgreSQL, by the statements of docs/fencing.md, or in a Redis; no faults are injected into either.
  */
 import { postgresqlFast } from "@effect-redis-lock/bench/compared/servers/postgresql"
 import { postgresqlOptions } from "@effect-redis-lock/bench/compared/systems/postgresql"

@@ -22,6 +22,7 @@ import {
   checkQuorum,
   type ClientOptions,
   defaultLabel,
+  handOverMillis,
   SubscriptionIdleMillis
 } from "./internal/options/ClientOptions.ts"
 import { joinQuorum } from "./internal/quorum/layer.ts"
@@ -143,7 +144,7 @@ const checkOptions = Effect.fnUntraced(function* (
   const label = options.label ?? defaultLabel()
   const watchdogLeaseMillis = yield* valid(parsePeriod("watchdogLeaseTime", options.watchdogLeaseTime ?? 30_000))
   const fallbackIntervalMillis = yield* valid(
-    parsePeriod("fallbackInterval", options.fallbackInterval ?? Math.min(1000, watchdogLeaseMillis / 8))
+    parsePeriod("fallbackInterval", options.fallbackInterval ?? handOverMillis(watchdogLeaseMillis) / 2)
   )
   yield* valid(checkLease("watchdogLeaseTime", watchdogLeaseMillis))
   yield* valid(checkPrefix(keyPrefix))

@@ -4,6 +4,7 @@
  */
 import type * as Schedule from "effect/Schedule"
 import type { LockClient } from "../client/LockClient.ts"
+import { handOverMillis } from "../options/ClientOptions.ts"
 import { type LockKeys, semaphoreChannel } from "../store/keys.ts"
 import * as fairLock from "../store/operations/fairLock.ts"
 import * as lock from "../store/operations/lock.ts"
@@ -122,12 +123,6 @@ export const handsOver = ({ client, kind }: Pick<OwnerRef, "client" | "kind">): 
 export const takesPlaces = (ownerRef: Pick<OwnerRef, "client" | "kind">): boolean =>
   ownerRef.kind.backoff === undefined && handsOver(ownerRef)
 
-/**
- * The lease of an owner that a lock is handed over to, until it extends it, in milliseconds: short, as its process may be stopped. It is
- * shorter where the leases of the client are short: a quarter of them.
- */
-const longestHandOverMillis = 2000
-
 /** How a release hands the lock over; undefined if it does not. */
 export const handOverTerms = (ownerRef: OwnerRef): HandOverTerms | undefined =>
   handsOver(ownerRef) ? termsOf(ownerRef) : undefined
@@ -135,7 +130,7 @@ export const handOverTerms = (ownerRef: OwnerRef): HandOverTerms | undefined =>
 const termsOf = ({ client, keys, kind }: OwnerRef): HandOverTerms => {
   const { watchdogLeaseMillis } = client.options
   return {
-    leaseMillis: Math.ceil(Math.min(longestHandOverMillis, watchdogLeaseMillis / 4)),
+    leaseMillis: Math.ceil(handOverMillis(watchdogLeaseMillis)),
     tokenKey: tokenKey(kind, keys),
     tokenLifeMillis: kind.countsTokens ? undefined : tokenLife(client, watchdogLeaseMillis)
   }

@@ -37,6 +37,12 @@ export const SubscriptionIdleMillis = Context.Reference<number>("effect-redis-lo
   defaultValue: () => 10_000
 })
 
+/**
+ * The lease of an owner that a lock is handed over to, until it extends it, in milliseconds: short, as its process may be stopped. It is
+ * shorter where the leases of the client are short: a quarter of them.
+ */
+export const handOverMillis = (watchdogLeaseMillis: number): number => Math.min(2000, watchdogLeaseMillis / 4)
+
 const longestLabel = 256
 
 /** What Node.js, Bun and Deno tell about a process. */
