@@ -20,7 +20,7 @@ import { freshName } from "../kit/names.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { bareNode, clusterClient, mastersOf, TheCluster } from "../kit/server/cluster.ts"
-import { isTracked, renewed } from "../kit/server/conditions.ts"
+import { growsBy, isTracked, renewed } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { onServers } from "./quorumSite.ts"
 
@@ -67,7 +67,7 @@ const losses: Readonly<Record<string, (redis: Redis, key: string) => Promise<unk
       ? redis.zremrangebyrank(key, 0, -1)
       : redis.hdel(key, ...(await redis.hkeys(key)).filter((field) => field !== "mode")),
   RENAME: (redis, key) => redis.rename(key, `${key}:elsewhere`),
-  "PEXPIRE to a shorter time": (redis, key) => redis.pexpire(key, 50),
+  "PEXPIRE to a time that is over": (redis, key) => redis.pexpire(key, 0),
   SET: (redis, key) => redis.set(key, "mine"),
   "the forceUnlock of Redisson": (redis, key) =>
     redis.eval(
@@ -154,6 +154,36 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
             yield* Effect.promise(() => lose(redis, kind.key(`report ${loss}`)))
             yield* isLost(held[i]!, loss)
           }
+        })
+      )
+    )
+  }
+
+  for (const [title, kind] of Object.entries(kinds)) {
+    // their keys are of several holders
+    const isShared = title === "read lock" || title === "permit"
+    it.live(
+      isShared
+        ? `A section under a ${title} is interrupted when the lease that somebody has shortened is over`
+        : `The lease of a ${title} that somebody has shortened is extended at once, and again the next time`,
+      onServer(({ redis, server }) =>
+        Effect.gen(function* () {
+          const held = yield* hold(yield* client(server, hour), "report", kind)
+          const key = kind.key("report")
+          yield* isTracked(redis)
+          if (isShared) {
+            yield* Effect.promise(() => redis.pexpire(key, 50))
+            yield* isLost(held)
+            yield* Effect.promise(() => redis.flushall())
+            return
+          }
+          for (let i = 0; i < 2; i++) {
+            yield* Effect.promise(() => redis.pexpire(key, 60_000))
+            yield* growsBy("the lease is extended", () => redis.pttl(key), 1)
+            yield* isTracked(redis)
+          }
+          isHeld(held)
+          yield* held.end
         })
       )
     )

@@ -27,14 +27,15 @@ export const makeClusterDriver = (
   log: ConnectionLog,
   commandTimeout: Duration.Duration,
   warnings: Warnings,
-  shardedPubSub: "auto" | "on" | "off" = "auto"
+  shardedPubSub: "auto" | "on" | "off" = "auto",
+  connectTimeout = commandTimeout
 ): Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope> =>
   Effect.gen(function* () {
     const { cluster, path } = nodes
     const commandTimeoutMillis = Duration.toMillis(commandTimeout)
     const evalUnsafe = yield* makeEvalOnCluster(nodes, commandTimeoutMillis)
     const sharded =
-      shardedPubSub === "auto" ? yield* within(commandTimeout, knowsShardedPubSub(cluster)) : shardedPubSub === "on"
+      shardedPubSub === "auto" ? yield* within(connectTimeout, knowsShardedPubSub(cluster)) : shardedPubSub === "on"
     // if it cannot connect, other nodes may serve the channels by now
     const open = (server: string) => {
       const client = nodes.at(server)!.client.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null })

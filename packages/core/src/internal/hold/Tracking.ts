@@ -1,6 +1,6 @@
 /**
- * Losses that the server tells of, long before the next renewal would notice them: a lock that somebody has deleted, overwritten or left to
- * expire early.
+ * Losses that the server tells of, long before the next renewal would notice them: a lock that somebody has deleted or overwritten. A lease
+ * that somebody has shortened is extended again, before it ends.
  *
  * The server remembers who has read a key by a tracked command, and tells each of them once when it changes. It does not tell a
  * connection of its own writes, which end the tracking as well: so what was renewed is tracked again right behind the renewal. What the
@@ -75,16 +75,26 @@ export class Tracking implements Alarm {
 
   /** Verifies what has changed, and tracks what is old enough. */
   ring(now: number): void {
-    const untracked = this.#client.watchdog.leases.filter((lease) => {
-      if (this.#changed.has(keyOf(lease))) lease.isTracked = false
-      return !lease.isTracked && lease.acquiredAt <= now - intervalMillis && lease.unconfirmed === undefined
-    })
+    const changed: Array<Lease> = []
+    const untracked: Array<Lease> = []
+    for (const lease of this.#client.watchdog.leases) {
+      const hasChanged = this.#changed.has(keyOf(lease))
+      if (hasChanged) lease.isTracked = false
+      if (lease.isTracked || lease.acquiredAt > now - intervalMillis || lease.unconfirmed !== undefined) continue
+      ;(hasChanged ? changed : untracked).push(lease)
+    }
     this.#changed.clear()
-    if (untracked.length > 0) {
-      this.#pausesUntil = now + Math.max(pauseMillis, untracked.length * pauseMillisEach)
+    const count = changed.length + untracked.length
+    if (count > 0) {
+      this.#pausesUntil = now + Math.max(pauseMillis, count * pauseMillisEach)
       if (this.#server === "unasked") this.#listen()
-      this.track(untracked)
-      if (this.#server === "tells") this.#client.watchdog.verify(untracked)
+      this.track([...changed, ...untracked])
+      if (this.#server === "tells") {
+        this.#client.watchdog.verify(untracked)
+        this.#client.watchdog.verify(changed, true)
+        // one that was shortened was extended, which ends its tracking
+        for (const lease of changed) lease.isTracked = false
+      }
     }
     if (this.#client.watchdog.size > 0 && this.#server !== "refuses") {
       this.#client.alarms.set(this, Math.max(now + intervalMillis, this.#pausesUntil))

@@ -85,12 +85,16 @@ export class Watchdog implements Alarm {
     return this.verify([...this.#queue.items])
   }
 
-  /** {@link verifyAll} for some of them. */
-  verify(leases: ReadonlyArray<Lease>): ReadonlyArray<Fiber<void>> {
+  /** {@link verifyAll} for some of them. Leases that somebody may have shortened are extended again, to their deadlines. */
+  verify(leases: ReadonlyArray<Lease>, mayBeShortened = false): ReadonlyArray<Fiber<void>> {
     const now = this.#client.now()
     const held = leases.filter((lease) => lease.checkLost(now) === undefined)
     const fibers: Array<Fiber<void>> = []
-    this.inBatches(held, batchSize, (batch) => void fibers.push(this.#verify(batch)))
+    this.inBatches(held, batchSize, (batch) => {
+      const leaseMillis = mayBeShortened && ownsKey(batch[0]!) ? leastLeft(batch, now) : 0
+      if (leaseMillis > 0) for (const lease of batch) lease.asksFor(leaseMillis, now)
+      fibers.push(this.#verify(batch, leaseMillis))
+    })
     return fibers
   }
 
@@ -134,11 +138,11 @@ export class Watchdog implements Alarm {
     this.#client.tracking.track(renewals)
   }
 
-  /** One command serves leases of one mode and slot, at most `size` of them. */
+  /** One command serves leases of one mode and slot, renewed ones or fixed ones, at most `size` of them. */
   inBatches(leases: Iterable<Lease>, size: number, send: (batch: ReadonlyArray<Lease>) => void): void {
     const groups = new Map<string, Array<Lease>>()
     for (const lease of leases) {
-      const key = `${lease.kind.mode} ${this.#client.store.slot(lease.keys.lock)}`
+      const key = `${lease.kind.mode} ${lease.renewedHolds > 0} ${this.#client.store.slot(lease.keys.lock)}`
       const group = groups.get(key)
       if (group === undefined) groups.set(key, [lease])
       else group.push(lease)
@@ -149,9 +153,9 @@ export class Watchdog implements Alarm {
   }
 
   /** A renewal by nothing writes nothing, but its reply says which leases are still held. A failure says nothing. */
-  #verify(batch: ReadonlyArray<Lease>): Fiber<void> {
+  #verify(batch: ReadonlyArray<Lease>, leaseMillis: number): Fiber<void> {
     return this.#client.fork(
-      Effect.matchCause(this.#client.store.run(batch[0]!.kind.renew(batch, 0)), {
+      Effect.matchCause(this.#client.store.run(batch[0]!.kind.renew(batch, leaseMillis)), {
         onSuccess: (replies) => {
           for (let i = 0; i < batch.length; i++) {
             const lease = batch[i]!
@@ -211,3 +215,10 @@ export class Watchdog implements Alarm {
     }
   }
 }
+
+/** Whether the key is that of one holder, and lives as long as its lease. */
+const ownsKey = ({ kind: { mode } }: Lease): boolean => mode === "exclusive" || mode === "write"
+
+/** How long all of them will be held at least, in milliseconds, without a renewal. */
+const leastLeft = (batch: ReadonlyArray<Lease>, now: number): number =>
+  Math.floor(batch.reduce((least, { deadline }) => Math.min(least, deadline - now), Number.POSITIVE_INFINITY))
