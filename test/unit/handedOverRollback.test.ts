@@ -3,12 +3,12 @@
  * back what the request does when it comes.
  */
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { Lock } from "effect-redis-lock"
+import { Effect, Fiber } from "effect"
+import { FairLock, Lock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
-import { wrappedStore } from "../kit/wrappedStore.ts"
+import { deaf, wrappedStore } from "../kit/wrappedStore.ts"
 
 it.effect(
   "A request that comes after the lock was handed over to its owner, and taken back, leaves nobody holding it",
@@ -56,6 +56,47 @@ it.effect(
         )
       )
       yield* TestClock.adjust("1 minute")
+      assert.isTrue(entered)
+    }).pipe(Effect.scoped)
+)
+
+it.effect(
+  "A request for a fair lock that comes after the lock was handed over to its owner, and taken back, leaves nobody holding it",
+  () =>
+    Effect.gen(function* () {
+      const lock = FairLock.make("a")
+      const server = yield* testStore()
+      let isLate = false
+      let asked = 0
+      const scope = yield* Effect.scope
+      const store = wrappedStore(server.store, (request) => {
+        if (!isLate || request.operation !== "fair_lock/acquire") return request.run()
+        asked++
+        // the release overtakes it
+        return Effect.andThen(Effect.forkIn(Effect.delay(Effect.ignore(request.run()), 300), scope), Effect.never)
+      })
+      const holder = yield* clientOf(server)
+      // it learns from its report that it has the lock, and asks
+      const waiter = yield* clientOf({ store: deaf(store) })
+      const other = yield* clientOf(server)
+      yield* background(as(holder)(Lock.withLock(Effect.sleep(1000), lock)))
+      yield* TestClock.adjust(10)
+      const waiting = yield* background(as(waiter)(Lock.withLock(Effect.never, lock)))
+      yield* TestClock.adjust(900)
+      isLate = true
+      while (asked === 0) yield* TestClock.adjust(10)
+      yield* Fiber.interrupt(waiting)
+      yield* TestClock.adjust(400)
+      let entered = false
+      yield* background(
+        as(other)(
+          Lock.withLock(
+            Effect.sync(() => (entered = true)),
+            lock
+          )
+        )
+      )
+      yield* TestClock.adjust("10 seconds")
       assert.isTrue(entered)
     }).pipe(Effect.scoped)
 )

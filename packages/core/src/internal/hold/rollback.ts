@@ -115,7 +115,8 @@ export const rollbackUnknown = (
       if (hasPlace && !isForbidden) repeatLeaving(client, releasing(ownerRef))
       return Effect.void
     })
-    return rollbackUntilSettled(client, noted, hasPlace)
+    // a fair lock is handed over as well, and its owner may have sent several requests
+    return rollbackUntilSettled(client, noted, hasPlace || ownerRef.kind.queued)
   })
 
 /**
