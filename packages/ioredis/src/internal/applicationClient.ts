@@ -63,7 +63,7 @@ const overCluster = (cluster: Cluster, redisOptions: RedisOptions, options: Opti
       yield* connectCluster({ cluster, path, redisOptions, startupNode: path.startupNodeOf(cluster) })
     }
     const nodes = yield* ClusterNodes.make(cluster, { path, log, timeoutMillis: undefined })
-    return yield* makeClusterDriver(nodes, log, commandTimeout, warnings, shardedPubSub)
+    return yield* makeClusterDriver(nodes, log, { commandTimeout, warnings, shardedPubSub })
   })
 
 const overServer = (client: Redis, { commandTimeout, path, warnings }: Options) =>

@@ -21,14 +21,18 @@ import { forSubscriptions } from "./options/settings.ts"
 import { Subscriber } from "./subscriber.ts"
 import { invalidationsOf } from "./tracking.ts"
 
+interface ClusterDriverOptions {
+  readonly commandTimeout: Duration.Duration
+  readonly connectTimeout?: Duration.Duration
+  readonly warnings: Warnings
+  readonly shardedPubSub?: "auto" | "on" | "off" | undefined
+}
+
 /** The driver over the connections of a cluster, with a connection for subscriptions to each node that needs one. */
 export const makeClusterDriver = (
   nodes: ClusterNodes,
   log: ConnectionLog,
-  commandTimeout: Duration.Duration,
-  warnings: Warnings,
-  shardedPubSub: "auto" | "on" | "off" = "auto",
-  connectTimeout = commandTimeout
+  { commandTimeout, connectTimeout = commandTimeout, shardedPubSub = "auto", warnings }: ClusterDriverOptions
 ): Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope> =>
   Effect.gen(function* () {
     const { cluster, path } = nodes

@@ -119,7 +119,7 @@ export const makeCluster = (
     const [startupNode] = addresses
     const connected = connectCluster({ cluster, path, redisOptions, startupNode })
     yield* within(connectTimeout, Effect.andThen(connected, checkPassword(cluster, redisOptions)))
-    return yield* makeClusterDriver(nodes, log, commandTimeout, warnings, shardedPubSub, connectTimeout)
+    return yield* makeClusterDriver(nodes, log, { commandTimeout, connectTimeout, warnings, shardedPubSub })
   })
 
 /**
