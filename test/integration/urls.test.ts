@@ -4,8 +4,8 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Layer, Option, Redacted } from "effect"
-import { type InvalidLockOptions, Lock, RedisLock } from "effect-redis-lock"
+import { ConfigProvider, Effect, Layer, Option, Redacted, Result, type Scope } from "effect"
+import { type InvalidLockOptions, Lock, type RedisDriver, RedisLock } from "effect-redis-lock"
 import { clientOf } from "../kit/clients.ts"
 import { enter } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
@@ -114,6 +114,21 @@ describe("URLs of a quorum", () => {
       assert.deepInclude(error, { _tag: "InvalidLockOptions", option: "REDIS_QUORUM" })
       const other = yield* environment({ ...quorum, REDIS_URL: "redis://127.0.0.1:1" })(refusal(IoRedis.layerConfig()))
       assert.deepInclude(other, { _tag: "RedisDriverError", reason: "ConnectionRefused" })
+    })
+  )
+})
+
+describe("no URL", () => {
+  it.live("Where REDIS_URL is not set and no Redis is on localhost, the error says why it was looked for there", () =>
+    Effect.gen(function* () {
+      const ways = [Layer.build(IoRedis.layerConfig()), Layer.build(IoRedis.layerRedisLockConfig)] as const
+      for (const way of ways) {
+        const built = yield* environment({})(Effect.result(Effect.scoped<unknown, unknown, Scope.Scope>(way)))
+        if (Result.isSuccess(built)) return console.log("Not tried, as there is a Redis on localhost:6379")
+        const error = built.failure as RedisDriver.RedisDriverError
+        assert.strictEqual(error.reason, "ConnectionRefused")
+        assert.match(error.message, /ECONNREFUSED.*; REDIS_URL is not set, so this was localhost:6379$/)
+      }
     })
   )
 })

@@ -453,7 +453,18 @@ export const layerConfig = (
           problem: "a driver cannot lead to a quorum: use IoRedis.layerRedisLockConfig, or set REDIS_URL"
         })
       }
-      return layer({ url, ...timeouts })
+      return url === undefined ? byDefault(layer(timeouts)) : layer({ url, ...timeouts })
+    })
+  )
+
+/** Adds to the reason of a failure that nobody has said where Redis is. */
+const byDefault = <A>(self: Layer.Layer<A, RedisDriver.RedisDriverError | InvalidLockOptions>): typeof self =>
+  Layer.effectContext(
+    Effect.mapError(Layer.build(self), (error) => {
+      if (error._tag === "InvalidLockOptions") return error
+      const { cause, reason } = error
+      const explained = new Error(`${(cause as Error).message}; REDIS_URL is not set, so this was localhost:6379`)
+      return new RedisDriver.RedisDriverError({ reason, cause: Object.assign(explained, cause) })
     })
   )
 
@@ -559,8 +570,12 @@ export const layerRedisLockConfig: Layer.Layer<
   RedisDriver.RedisDriverError | InvalidLockOptions | Config.ConfigError
 > = Layer.unwrap(
   Effect.gen(function* () {
-    const { quorum, url = "redis://localhost:6379", ...timeouts } = yield* environment
-    return layerRedisLock({ urls: quorum.length > 0 ? quorum : [url], ...timeouts, ...(yield* RedisLock.settings) })
+    const { quorum, url, ...timeouts } = yield* environment
+    const options = { ...timeouts, ...(yield* RedisLock.settings) }
+    if (quorum.length > 0) return layerRedisLock({ urls: quorum, ...options })
+    return url === undefined
+      ? byDefault(layerRedisLock({ urls: ["redis://localhost:6379"], ...options }))
+      : layerRedisLock({ urls: [url], ...options })
   })
 )
 
