@@ -1,6 +1,8 @@
+import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Ref, type Scope } from "effect"
 import { type AcquireError, Lock, LockLost, LockStoreError, LockTimeout } from "effect-redis-lock"
+import { clientOf, locksOver } from "../kit/clients.ts"
 import { bareNode, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
 import { isTracked } from "../kit/server/conditions.ts"
 import { serverKnows } from "../kit/server/knows.ts"
@@ -8,6 +10,7 @@ import { eventually, soon } from "../kit/eventually.ts"
 import { failure, loss } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
 import { freshName } from "../kit/names.ts"
+import { expectWarning } from "../run/logs.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
 const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 minute" } as const
@@ -217,6 +220,41 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
           yield* cluster.ok
           yield* next.holding.renew().pipe(client.run)
           yield* next.finish
+        })
+      )
+    )
+
+    it.effect("Behind a NAT a redirection is followed at once, also while no node tells which slots it has", () =>
+      mended(
+        Effect.gen(function* () {
+          const cluster = yield* TheCluster
+          const lock = freshName("nat")
+          const { other, owner, slot } = yield* mastersOf(cluster, lock)
+          const nodes = yield* Effect.forEach(cluster.nodes, bareNode)
+          const acl = (...rules: ReadonlyArray<string>) =>
+            Effect.promise(() => Promise.all(nodes.map((node) => node.call("ACL", "SETUSER", "behind-nat", ...rules))))
+          yield* acl("on", ">secret", "~*", "&*", "+@all")
+          yield* Effect.addFinalizer(() =>
+            Effect.promise(() => Promise.all(nodes.map((node) => node.call("ACL", "DELUSER", "behind-nat"))))
+          )
+          const client = yield* clientOf(
+            locksOver(
+              IoRedis.layerCluster({
+                nodes: cluster.urls.map((url) => url.replace("//", "//behind-nat:secret@")),
+                ...{ connectTimeout: "1 minute", warnings: [] },
+                // the nodes call themselves 127.0.0.1
+                ioredis: { natMap: (address) => ({ host: "localhost", port: Number(address.split(":").at(-1)) }) }
+              })
+            )
+          )
+          const once = client.run(Lock.withLock(Effect.succeed("done"), lock, { waitTime: 0 }))
+          assert.strictEqual(yield* once, "done")
+          const finish = yield* cluster.beginMoveSlot(slot, other)
+          expectWarning(/^Could not connect to Redis; trying again.*NOPERM/)
+          yield* acl("-cluster")
+          yield* finish
+          assert.strictEqual(yield* once, "done")
+          yield* cluster.moveSlot(slot, owner)
         })
       )
     )

@@ -111,10 +111,12 @@ export class ClusterScriptCommand extends ScriptCommand {
 
   #redirect(code: "MOVED" | "ASK", slot: number, address: string, error: unknown): void {
     // without a host, it is the node that replied
-    const target = address.startsWith(":") ? `${this.node!.client.options.host}${address}` : address
+    const target = address.startsWith(":")
+      ? `${this.node!.client.options.host}${address}`
+      : this.#nodes.reachedAs(address)
     if (code === "MOVED") this.#nodes.moved(slot, target)
     const node = this.#nodes.at(target)
-    // a refresh finds a node that is new, or known under another address here
+    // a refresh finds a node that is new
     if (node === undefined) {
       this.#nodes.refresh()
       return this.#tryAgain(error)

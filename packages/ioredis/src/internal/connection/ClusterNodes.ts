@@ -107,6 +107,13 @@ export class ClusterNodes {
     return this.#nodes.get(address)?.writer
   }
 
+  /** Where a node is found here that calls itself this: behind a NAT (`natMap`) that is another address. */
+  reachedAs(address: string): string {
+    const { natMap } = this.cluster.options
+    const here = typeof natMap === "function" ? natMap(address) : natMap?.[address]
+    return here ? `${here.host}:${here.port}` : address
+  }
+
   /** The failure of all commands once ioredis no longer reconnects the cluster by itself. */
   get ended(): RedisDriver.RedisDriverError | undefined {
     return this.#hasEnded ? endedError("the cluster", this.#isOurs, this.#failure) : undefined
