@@ -20,6 +20,9 @@ const spanMillis = 60_000
 const mostPerSpan = 5000
 const argumentsPerRelease = 10
 
+/** How many are under way at once: whatever else is sent meanwhile, and whoever waits for it, is behind these alone. */
+const mostAtOnce = 100
+
 interface ReleasingClient {
   readonly options: { readonly releaseTimeoutMillis: number }
   readonly store: Pick<Store, "publish">
@@ -63,21 +66,25 @@ export class RecentReleases {
     this.#count += Math.max(1, command.args.length / argumentsPerRelease)
   }
 
-  /** Sends them again, in the background. */
+  /** Sends them again, in the background; the latest first, of which that server has most likely not heard. */
   repeat(): void {
     const { fork, now, options, store } = this.#client
     const since = now()
     this.repeats++
     if (since - this.#since >= spanMillis) this.#forget(since)
-    const commands = [...this.#older, ...this.#newer].map((sent) => repeated(sent, since, store.publish))
+    const latestFirst = [...this.#older, ...this.#newer].toReversed()
     // what an earlier reconnect has begun to send is among them
     this.#repeating?.interruptUnsafe()
     const until = since + options.releaseTimeoutMillis
     this.#repeating = fork(
       Effect.forEach(
-        commands,
-        (command) => Effect.ignore(retryRelease(this.#run(command), (pause) => now() + pause < until)),
-        { concurrency: "unbounded", discard: true }
+        latestFirst,
+        (sent) =>
+          Effect.suspend(() => {
+            const command = repeated(sent, now(), store.publish)
+            return Effect.ignore(retryRelease(this.#run(command), (pause) => now() + pause < until))
+          }),
+        { concurrency: mostAtOnce, discard: true }
       )
     )
   }
