@@ -3,7 +3,7 @@
  */
 import { chaos, type ChaosReport } from "@effect-redis-lock/chaos/chaos"
 import { buildChecker } from "@effect-redis-lock/chaos/check"
-import { nemeses, scheduleOf } from "@effect-redis-lock/chaos/nemeses"
+import { describeFault, nemeses, scheduleOf } from "@effect-redis-lock/chaos/nemeses"
 import { noPostgresql, openRegister, startRegister } from "@effect-redis-lock/chaos/register"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -82,6 +82,30 @@ describe("a chaos run of a few seconds", () => {
         }
         assert.isTrue(report.events.some(({ line }) => line.endsWith(": stopped")))
       })
+  )
+
+  it.live("Faults of a chaos run that are apart begin when everybody has been served after the one before", () =>
+    Effect.gen(function* () {
+      const report = yield* chaos({
+        seed: 1,
+        millis: 12_000,
+        apart: true,
+        kinds: ["plain"],
+        faults: [
+          { at: 500, fault: "block", of: 0, lasts: 3000 },
+          { at: 600, fault: "reset", of: 1, lasts: 1 }
+        ]
+      })
+      const [blocked, reset] = report.faults.map(
+        (fault) => report.events.find(({ line }) => line === describeFault(fault))!.at
+      )
+      assert.isTrue(
+        report.events.some(
+          ({ at, line }) => at > blocked! + 3000 && at < reset! && /^process 0, plain-\d: enters/.test(line)
+        ),
+        shown(report)
+      )
+    })
   )
 })
 

@@ -31,6 +31,8 @@ interface Client {
   isKilled: boolean
   /** Whether it has entered a section last, and not left one. */
   inside: boolean
+  /** When it last entered one. */
+  enteredAt: number
 }
 
 /** What all client processes of a run have in common. */
@@ -83,7 +85,7 @@ export class Clients {
       })
       const client: Client = {
         ...{ process, child, ready: Deferred.makeUnsafe<void>(), gone: Deferred.makeUnsafe<void>() },
-        ...{ isStopped: false, isKilled: false, inside: false }
+        ...{ isStopped: false, isKilled: false, inside: false, enteredAt: Number.NEGATIVE_INFINITY }
       }
       this.#clients[slot] = client
       let errors = ""
@@ -91,8 +93,10 @@ export class Clients {
       child.on("message", (message) => {
         const event = message as ClientEvent
         this.told.push({ ...event, process })
-        if (event.event === "enters") client.inside = true
-        else if (event.event === "leaves" || event.event === "ended") client.inside = false
+        if (event.event === "enters") {
+          client.inside = true
+          client.enteredAt = event.at
+        } else if (event.event === "leaves" || event.event === "ended") client.inside = false
         if (event.event === "ready") Deferred.doneUnsafe(client.ready, Effect.void)
       })
       child.on("close", (code, signal) => {
@@ -185,6 +189,15 @@ export class Clients {
         this.seen.push({ event: "cutOff", at: servesAt, process })
         this.seen.push({ event: "reached", at: (times[count - 1] ?? now()) + COMMAND_MILLIS, process })
       }
+    })
+  }
+
+  /** Waits until all of them have entered a section since the last fault was over; for no longer than that. */
+  recovered(atMostMillis: number): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      const since = this.healed.at(-1)?.at ?? 0
+      const until = Math.max(since, now()) + atMostMillis
+      while (this.#clients.some(({ enteredAt }) => enteredAt < since) && now() < until) yield* Effect.sleep(20)
     })
   }
 

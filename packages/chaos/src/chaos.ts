@@ -34,7 +34,7 @@ export interface ChaosOptions {
   readonly fenced?: boolean
   /** The kinds of fault. Default: all that let a lock be held by one at a time. */
   readonly only?: ReadonlyArray<string> | undefined
-  /** Whether each fault begins when the one before it is over, each kind in turn. Default: false. */
+  /** Whether each fault begins when everybody has been served after the one before it, each kind in turn. Default: false. */
   readonly apart?: boolean
   /** Default: what the seed says. */
   readonly faults?: ReadonlyArray<Fault>
@@ -56,8 +56,9 @@ export interface ChaosReport extends Judgement {
 
 const PATIENCE_MILLIS = 5000
 const LOOK_MILLIS = 50
-/** From the end of a fault until the next one, where they are apart. */
+/** Where faults are apart: from when everybody has been served after one until the next, and how long that is waited for. */
 const APART_MILLIS = 2000
+const RECOVERED_MILLIS = 30_000
 /** How long the processes may take to close, and the server to be clean. */
 const CLOSE_MILLIS = 15_000
 
@@ -124,7 +125,7 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
       if (now() - began > millis) return
       played.push(fault)
       yield* commit(fault)
-      if (apart) yield* Effect.sleep(APART_MILLIS)
+      if (apart) yield* Effect.andThen(clients.recovered(RECOVERED_MILLIS), Effect.sleep(APART_MILLIS))
     })
   yield* Effect.forEach(faults, play, { concurrency: apart ? 1 : "unbounded", discard: true })
   yield* until(began + millis)

@@ -381,7 +381,7 @@ export interface ScheduleOptions {
   readonly server: ServerKind
   /** The kinds of fault. Default: all with a weight. */
   readonly only?: ReadonlyArray<string> | undefined
-  /** Whether each begins when the one before it is over, each kind in turn. */
+  /** Whether each begins when everybody has been served after the one before it, each kind in turn. */
   readonly apart?: boolean | undefined
 }
 
