@@ -1,12 +1,136 @@
 // Writes docs/behaviours.md: the behaviours that Redisson's own tests verify, and the tests here that cover them. With --check
 // it fails if the page is not current. Either way it fails if a behaviour has neither a test whose title begins with its number
-// nor a reason why it does not apply.
+// nor stands in one of the two tables below.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const page = join(root, "docs/behaviours.md")
+
+// Which behaviours a test proves whose title has no number: of every kind of lock and on every store, the contract does.
+const proved = [
+  [
+    "contract/suite/excluding.ts",
+    "A lock is free, then held, then free again, and can be used again",
+    [1, 2, 3, 46, 47, 76, 77, 128, 130]
+  ],
+  ["contract/suite/excluding.ts", "A lock excludes the fibers of all clients from each other", [20, 21, 22, 63, 86]],
+  [
+    "contract/suite/excluding.ts",
+    "A lock excludes other clients, and is handed over when it is released",
+    [59, 60, 66, 70]
+  ],
+  ["contract/suite/excluding.ts", "A lock takes any allowed name", [31, 114]],
+  [
+    "contract/suite/looking.ts",
+    "Only in its section is a lock the caller's: elsewhere Lock.currentHolding fails with NotLockOwner",
+    [4, 5, 8, 48, 51, 78, 81, 129, 131]
+  ],
+  [
+    "contract/suite/reentry.ts",
+    "Re-entry works anywhere down a section, through timeouts and forks, and is counted",
+    [6, 49, 79, 127]
+  ],
+  [
+    "contract/suite/reentry.ts",
+    "Re-entry never lowers the deadline, and an inner exit never frees the outer hold",
+    [13, 119]
+  ],
+  ["contract/suite/trying.ts", "Trying re-enters, and others are refused until the last release", [7, 50, 80, 102]],
+  ["contract/suite/trying.ts", "Trying gives the lock, or None", [62]],
+  [
+    "contract/suite/releasing.ts",
+    "A forced release frees the lock, and its section fails with LockLost even if it succeeded",
+    [9, 52, 82, 107]
+  ],
+  [
+    "contract/suite/leases.ts",
+    "A waiter gets the lock when the lease of its holder is over, whose late release fails",
+    [10, 53, 83, 118, 121]
+  ],
+  ["contract/suite/leases.ts", "A lease that has run out is seen by the first check", [11]],
+  [
+    "contract/suite/waiting.ts",
+    "A wait ends with LockTimeout after waitTime, and says who holds the lock",
+    [14, 54, 61, 85]
+  ],
+  [
+    "contract/suite/nonReentrant.ts",
+    "Re-entry is refused in a section, even in a timeout or another fiber below it",
+    [67, 68, 69]
+  ],
+  [
+    "contract/suite/fenced.ts",
+    "A fenced lock counts the grants of the name across clients, but no re-entries or denials",
+    [71, 72]
+  ],
+  ["contract/suite/fair.ts", "A fair lock serves in the order of asking, across clients", [74]],
+  [
+    "contract/suite/fair.ts",
+    "A waiter of a fair lock that ${how} leaves nothing, and the next is served at once",
+    [87, 88]
+  ],
+  [
+    "contract/suite/readWrite.ts",
+    "Readers share a lock, in one client and across clients, and keep writers out",
+    [106, 108, 120]
+  ],
+  ["contract/suite/readWrite.ts", "A writer may read, and each side sees its own holds", [104, 109, 111]],
+  ["contract/suite/readWrite.ts", "A writer that goes on reading lets other readers in at once, and no writer", [105]],
+  ["contract/suite/readWrite.ts", "Readers that wait for a writer are let in together when it ends", [110]],
+  ["contract/suite/readWrite.ts", "A forced release of each side frees its own holders", [112]],
+  [
+    "contract/suite/readWrite.ts",
+    "Each hold of a reader has its own lease: one that ends leaves nothing of its own to the others",
+    [116]
+  ],
+  ["contract/suite/readWrite.ts", "The holds of a reader can end in any order", [132]],
+  ["compose/multiLockContract.test.ts", "A lock of several holds all its members, and then none", [34, 134, 135]],
+  [
+    "compose/multiLockContract.test.ts",
+    "A wait for a lock of several is woken by each taken member, one after the other",
+    [137]
+  ],
+  ["unit/interruption/interruption.test.ts", "Interruption ${scenario} leaves nothing behind", [17]],
+  ["unit/interruption/interruption.test.ts", "while the holder lets go, leaves nothing behind", [55]],
+  ["unit/outage.test.ts", "A waiter for ${what} that gives up during an outage fails with the store's failure", [57]],
+  [
+    "faults/serverDown.test.ts",
+    "A caller that gives up while the server is killed is told at once, and nothing is acquired when it is back",
+    [18]
+  ],
+  [
+    "faults/killedHolder.test.ts",
+    "After SIGKILL of a holder of a ${kind} lock a waiter gets it when the lease is over, with a higher token",
+    [16, 56, 84]
+  ],
+  [
+    "faults/readWrite.test.ts",
+    "A read-write lock whose writer is killed lets its waiters in when the lease is over",
+    [124]
+  ],
+  [
+    "faults/readWrite.test.ts",
+    "A read-write lock is kept by a killed reader for its own lease, while readers of another client renew theirs and release",
+    [125]
+  ],
+  [
+    "integration/cluster.test.ts",
+    "A lock on a cluster is acquired and released on every master, again and again",
+    [25, 26]
+  ],
+  [
+    "integration/manyReaders.test.ts",
+    "A read lock lives as long as the longest of its holds, in whatever order its readers leave",
+    [117]
+  ],
+  [
+    "integration/manyReaders.test.ts",
+    "A reader with more holds than Lua unpacks is renewed, and so are the others of its client",
+    [123]
+  ]
+]
 
 const groupLocks =
   "a lock of many values in one hash is not offered: a multi-lock over ordinary names does the same, and excludes other clients"
@@ -285,17 +409,25 @@ const walk = (directory) =>
     return entry.name.endsWith(".test.ts") ? [path] : []
   })
 
+const link = (path) => `[${path}](../${path})`
+
 const tested = new Map()
 for (const path of walk(join(root, "test")).toSorted()) {
   for (const [, number] of readFileSync(path, "utf8").matchAll(/(?<=["'`])(\d+)\. (?=\S)/g)) {
-    tested.set(Number(number), (tested.get(Number(number)) ?? new Set()).add(relative(root, path)))
+    tested.set(Number(number), (tested.get(Number(number)) ?? new Set()).add(link(relative(root, path))))
   }
 }
 
 const problems = []
+for (const [file, title, numbers] of proved) {
+  const path = `test/${file}`
+  if (!readFileSync(join(root, path), "utf8").includes(title)) problems.push(`${path} has no test "${title}"`)
+  const test = `${link(path)} › ${title.replaceAll(/\$\{.*?\}/g, "…")}`
+  for (const number of numbers) tested.set(number, (tested.get(number) ?? new Set()).add(test))
+}
+
 const where = (number) => {
-  const files = [...(tested.get(number) ?? [])].map((path) => `[${path}](../${path})`)
-  if (files.length > 0) return files.join(", ")
+  if (tested.has(number)) return [...tested.get(number)].join(", ")
   if (reasons[number] !== undefined) return `not tested: ${reasons[number]}`
   problems.push(`behaviour ${number} has neither a test nor a reason`)
   return ""
@@ -304,8 +436,9 @@ const where = (number) => {
 const lines = [
   "# Redisson's behaviours, and the tests here that cover them",
   "",
-  "Redisson's own tests verify 204 behaviours of its locks, semaphores and latches. The title of a test here begins with the number",
-  "of the behaviour that it covers; the comment at the top of its file names the differences, and how leases and waits were shortened.",
+  "Redisson's own tests verify 204 behaviours of its locks, semaphores and latches. Where a test of the library's own proves one, that",
+  "one is named. Else the title of a test in `test/redisson` begins with the number of the behaviour that it covers; the comment at the",
+  "top of its file names the differences, and how leases and waits were shortened.",
   "`pnpm behaviours` writes this page, and the gate checks that it is complete and current."
 ]
 let expected = 1

@@ -75,7 +75,8 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
             yield* Effect.gen(function* () {
               assert.deepStrictEqual(yield* elsewhere(areLocked(all)), [true, true, true])
               assert.isTrue(yield* Lock.isLocked(lock))
-              assert.isTrue(yield* Lock.isHeldByCurrentOwner(lock))
+              for (const each of [lock, ...all]) assert.isTrue(yield* Lock.isHeldByCurrentOwner(each))
+              assert.isFalse(yield* Lock.withOwner(Lock.isHeldByCurrentOwner(lock)))
               assert.strictEqual(yield* Lock.holdCount(lock), 1)
               for (const name of all) {
                 assert.isTrue(Option.isNone(yield* elsewhere(Lock.withLockIfAvailable(Effect.void, name))))

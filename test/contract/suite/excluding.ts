@@ -49,7 +49,7 @@ export const excluding = ({
     )
 
     if (!isShared) {
-      it.effect("A lock excludes the fibers of one client from each other", () =>
+      it.effect("A lock excludes the fibers of all clients from each other", () =>
         Effect.gen(function* () {
           const lock = yield* freshLock
           const counter = yield* Ref.make(0)
@@ -61,13 +61,14 @@ export const excluding = ({
             yield* Ref.set(counter, seen + 1)
             inside--
           }).pipe(Lock.withLock(lock))
-          const all = yield* Effect.forEach(
-            Array.from({ length: 8 }),
-            () => Effect.forEach(Array.from({ length: 10 }), () => section),
-            { concurrency: "unbounded" }
-          ).pipe(Effect.forkChild)
-          yield* succeeded(all)
-          assert.strictEqual(yield* Ref.get(counter), 80)
+          const client = Effect.forEach(
+            Array.from({ length: 6 }),
+            () => Effect.forEach(Array.from({ length: 5 }), () => section),
+            { concurrency: "unbounded", discard: true }
+          )
+          const all = Effect.all([client, elsewhere(client), elsewhere(client)], { concurrency: "unbounded" })
+          yield* succeeded(yield* Effect.forkChild(all))
+          assert.strictEqual(yield* Ref.get(counter), 90)
         })
       )
     }

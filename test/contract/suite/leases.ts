@@ -2,7 +2,7 @@
  * Leases: fixed ones, and those that the watchdog renews.
  */
 import { assert } from "@effect/vitest"
-import { Duration, Effect, Fiber, Option } from "effect"
+import { Clock, Duration, Effect, Fiber, Option } from "effect"
 import { Lock, LockLost } from "effect-redis-lock"
 import type { Contract } from "./contract.ts"
 
@@ -13,10 +13,12 @@ export const leases = ({
   rival,
   elsewhere,
   hasty,
+  hold,
   renewed,
   virtual,
   pass,
   outcome,
+  succeeded,
   failure,
   shortLease,
   watchdogLease
@@ -58,6 +60,23 @@ export const leases = ({
           assert.strictEqual(failure(yield* Fiber.join(lost)), error)
           assert.strictEqual(yield* Effect.flip(holding.release), error)
         }).pipe(Effect.scoped)
+      })
+    )
+
+    it.effect("A waiter gets the lock when the lease of its holder is over, whose late release fails", () =>
+      Effect.gen(function* () {
+        const lock = yield* freshLock
+        const startedAt = yield* Clock.currentTimeMillis
+        const holder = yield* hold(rival(lock), { leaseTime: shortLease })
+        const { isHeld, release } = holder.holding
+        const waiting = yield* Effect.forkChild(elsewhere(Lock.withLock(isHeld, lock)))
+        assert.isFalse(yield* succeeded(waiting), "both held it")
+        // a message that nobody sends would be waited for as long as the fallback interval
+        if (virtual) {
+          assert.isBelow((yield* Clock.currentTimeMillis) - startedAt, Duration.toMillis(shortLease) + 900)
+        }
+        assert.strictEqual((yield* Effect.flip(release)).reason, "Expired")
+        yield* holder.letGo
       })
     )
 

@@ -14,6 +14,7 @@ export const looking = ({
   freshLock,
   make,
   failure,
+  hold,
   outcome,
   shortLease
 }: Contract): void => {
@@ -28,12 +29,22 @@ export const looking = ({
       })
     )
 
-    it.effect("Lock.currentHolding fails with NotLockOwner outside of a section", () =>
+    it.effect("Only in its section is a lock the caller's: elsewhere Lock.currentHolding fails with NotLockOwner", () =>
       Effect.gen(function* () {
         const lock = yield* freshLock
-        assert.strictEqual((yield* Effect.flip(Lock.currentHolding(lock)))._tag, "NotLockOwner")
-        assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
+        const assertNotMine = Effect.gen(function* () {
+          assert.strictEqual((yield* Effect.flip(Lock.currentHolding(lock)))._tag, "NotLockOwner")
+          assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
+        })
+        yield* assertNotMine
         assert.deepStrictEqual(yield* Lock.remainingTime(lock), Option.none())
+        assert.isTrue(yield* Lock.withLock(Lock.isHeldByCurrentOwner(lock), lock))
+        // another fiber of this client holds it
+        const other = yield* hold(lock)
+        yield* assertNotMine
+        assert.isTrue(yield* other.holding.isHeld)
+        yield* other.letGo
+        yield* assertNotMine
       })
     )
 

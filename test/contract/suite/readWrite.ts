@@ -47,6 +47,7 @@ export const sharing = ({
         assert.isTrue(state.holders.every(({ mode }) => mode === "read"))
         for (const reader of [first, third]) {
           yield* reader.letGo
+          assert.isTrue(yield* Lock.isLocked(readLock))
           assert.isFalse(yield* can(writeLock))
         }
         yield* second.letGo
@@ -102,6 +103,7 @@ export const sharing = ({
           assert.isFalse(yield* Lock.forceRelease(readLock))
           yield* Effect.gen(function* () {
             const read = yield* Lock.currentHolding(readLock)
+            assert.isTrue(yield* Lock.isLocked(readLock))
             assert.notStrictEqual(read.owner, write.owner)
             assert.strictEqual(read.token, write.token)
             assert.strictEqual(yield* Lock.holdCount(readLock), 1)
@@ -113,6 +115,7 @@ export const sharing = ({
               ["read", read.owner],
               ["write", write.owner]
             ])
+            assert.isFalse(yield* Lock.withOwner(can(readLock)))
             assert.isFalse(yield* elsewhere(can(readLock)))
           }).pipe(Lock.withLock(readLock), Effect.timeout("1 hour"))
           assert.isFalse(yield* Lock.isLocked(readLock))

@@ -6,7 +6,7 @@ import { Effect, Option } from "effect"
 import { Lock } from "effect-redis-lock"
 import type { Contract } from "./contract.ts"
 
-export const trying = ({ suite, freshLock, rival, holdElsewhere }: Contract): void => {
+export const trying = ({ elsewhere, freshLock, holdElsewhere, kind, rival, suite }: Contract): void => {
   suite("asking without waiting", (it) => {
     it.effect("Trying gives the lock, or None", () =>
       Effect.gen(function* () {
@@ -20,5 +20,22 @@ export const trying = ({ suite, freshLock, rival, holdElsewhere }: Contract): vo
         assert.isFalse(yield* Lock.isLocked(lock))
       })
     )
+
+    if (kind.reentrant) {
+      it.effect("Trying re-enters, and others are refused until the last release", () =>
+        Effect.gen(function* () {
+          const lock = yield* freshLock
+          const getsIn = Effect.map(Lock.withLockIfAvailable(Effect.void, rival(lock)), Option.isSome)
+          const others = Effect.all([Lock.withOwner(getsIn), elsewhere(getsIn)])
+          const outer = Option.getOrThrow(yield* Lock.tryScoped(lock))
+          const inner = Option.getOrThrow(yield* Lock.tryScoped(lock))
+          assert.deepStrictEqual(yield* others, [false, false])
+          yield* inner.release
+          assert.deepStrictEqual(yield* others, [false, false])
+          yield* outer.release
+          assert.deepStrictEqual(yield* others, [true, true])
+        }).pipe(Effect.scoped)
+      )
+    }
   })
 }
