@@ -60,6 +60,8 @@ const badNames: ReadonlyArray<unknown> = [
   "",
   "a\0b",
   "x".repeat(1025),
+  // 1024 bytes are allowed, not characters
+  "é".repeat(513),
   "s\ud800",
   "\udc00s",
   5,
@@ -310,11 +312,16 @@ const others: Record<string, readonly [take: Take, bad: ReadonlyArray<unknown>]>
   ],
   "Semaphore.withPermits, permits": [
     (permits) => Semaphore.withPermits(Effect.void, "a", permits),
-    [-1, 1.5, Number.NaN, "5", {}, null, Object.create(null)]
+    [-1, 1.5, Number.NaN, 2 ** 31, "5", {}, null, Object.create(null)]
   ],
+  "Semaphore.addPermits, permits": [(permits) => Semaphore.addPermits("a", permits), [0.5, Number.NaN, 2 ** 31, "5"]],
   "PermitSemaphore.make, permits": [
     (permits) => PermitSemaphore.withPermit(Effect.void, PermitSemaphore.make("a", { permits })),
-    [0, -1, 1.5, "5", {}, Object.create(null)]
+    [0, -1, 1.5, Number.NaN, 2 ** 31, "5", {}, Object.create(null)]
+  ],
+  "PermitSemaphore.addPermits, permits": [
+    (permits) => PermitSemaphore.addPermits("a", permits),
+    [0.5, Number.NaN, 2 ** 31, "5"]
   ],
   "PermitSemaphore.withPermits, permits": [
     (permits) => PermitSemaphore.withPermits(Effect.void, "a", permits),
@@ -331,7 +338,7 @@ const others: Record<string, readonly [take: Take, bad: ReadonlyArray<unknown>]>
   ],
   "CountDownLatch.trySetCount, count": [
     (count) => CountDownLatch.trySetCount("a", count),
-    [0, -1, 1.5, "5", {}, null, Object.create(null)]
+    [0, -1, 1.5, Number.NaN, 2 ** 53, "5", {}, null, Object.create(null)]
   ]
 }
 
