@@ -4,11 +4,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch, Queue, References, Stream } from "effect"
 import { FairLock, Lock, type LockStore, type RedisDriver } from "effect-redis-lock"
-import { TestClock } from "effect/testing"
 import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
 import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
 import { type Outcome, type Store, wrappedStore } from "../kit/wrappedStore.ts"
 import { background } from "../kit/background.ts"
+import { pass } from "../kit/passTime.ts"
 
 const lock = FairLock.make("a")
 const patient = { watchdogLeaseTime: "10 minutes" } as const
@@ -16,14 +16,6 @@ const queue = "redisson_lock_queue:{a}"
 const timeouts = "redisson_lock_timeout:{a}"
 const clients = "effect_redis_lock_clients:{a}"
 const channel = "redisson_lock__channel:{a}"
-
-const pass = (seconds: number) =>
-  Effect.gen(function* () {
-    for (let passed = 0; passed < seconds * 10; passed++) {
-      yield* TestClock.adjust(100)
-      yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
-    }
-  })
 
 const quietly = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   self.pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))

@@ -4,20 +4,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, References } from "effect"
 import { Lock, ReadWriteLock } from "effect-redis-lock"
-import { TestClock } from "effect/testing"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
 import { background } from "../kit/background.ts"
+import { pass } from "../kit/passTime.ts"
 
 const { readLock, writeLock } = ReadWriteLock.make("a")
-
-const pass = (seconds: number) =>
-  Effect.gen(function* () {
-    for (let passed = 0; passed < seconds * 10; passed++) {
-      yield* TestClock.adjust(100)
-      yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
-    }
-  })
 
 describe("a late release of an inner hold", () => {
   it.effect(

@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Option, Scheduler } from "effect"
 import { Lock, SpinLock } from "effect-redis-lock"
-import { TestClock } from "effect/testing"
+import { pass } from "../kit/passTime.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 
 /** Below 3 Effect itself gets nowhere. */
@@ -27,10 +27,7 @@ describe("fibers that wait for the same lock", () => {
               Effect.forkChild
             )
           )
-          for (let passed = 0; passed < 600; passed += 10) {
-            yield* TestClock.adjust(10)
-            yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
-          }
+          yield* pass(0.6, 10)
           for (const waiter of waiters) {
             assert.isDefined(waiter.pollUnsafe(), `one still waits after ${maxOps} steps at a time`)
             const error = Option.getOrThrow(Exit.findErrorOption(yield* Fiber.await(waiter)))

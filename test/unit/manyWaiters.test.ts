@@ -3,23 +3,10 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { type Cause, Effect, Exit, Fiber, References } from "effect"
-import {
-  type AcquireError,
-  CountDownLatch,
-  FairLock,
-  type LatchTimeout,
-  Lock,
-  type LockLost,
-  type LockReentered,
-  type LockTimeout,
-  LockStoreError,
-  PermitSemaphore,
-  ReadWriteLock,
-  type RedisLock,
-  Semaphore
-} from "effect-redis-lock"
+import { FairLock, Lock, LockStoreError } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
+import { type Awaited, awaited, type WaitFailure } from "../kit/awaited.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
 
@@ -27,53 +14,16 @@ const crowd = 3000
 /** A fair lock's grants each cost as much as all who wait. */
 const crowdInOutage = 400
 
-type Failure = AcquireError | LatchTimeout | LockLost | LockReentered
-type Wait = Effect.Effect<void, Failure, RedisLock.RedisLock>
-
-const { readLock, writeLock } = ReadWriteLock.make("a")
-const permits = PermitSemaphore.make("a", { permits: 1 })
-const semaphore = Semaphore.make("a", { permits: 1 })
-
-interface Kind {
-  readonly wait: (options?: Lock.AcquireOptions) => Wait
-  /** Keeps them waiting until it is interrupted. */
-  readonly held: Wait
-  /** Opens what `held` does not open when it is interrupted. */
-  readonly open?: Effect.Effect<unknown, Failure, RedisLock.RedisLock>
-  /** One in how many gives up. */
-  readonly givesUp: number
-}
-
-type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
-
-const locked = (lock: AnyLock, rival: AnyLock = lock): Kind => ({
-  wait: (options) => Lock.withLock(Effect.void, lock, options),
-  held: Lock.withLock(Effect.never, rival),
-  givesUp: 0.5
-})
-
-const kinds: Record<string, Kind> = {
-  "a lock": locked(Lock.make("a")),
-  "a read lock": locked(readLock, writeLock),
-  "a write lock": locked(writeLock, readLock),
-  "a semaphore": {
-    wait: (options) => Semaphore.withPermits(Effect.void, semaphore, 1, options),
-    held: Semaphore.withPermits(Effect.never, semaphore, 1),
-    givesUp: 0.5
-  },
-  "a leased permit": {
-    wait: (options) => PermitSemaphore.withPermit(Effect.void, permits, options),
-    held: PermitSemaphore.withPermit(Effect.never, permits),
-    givesUp: 0.5
-  },
-  "a latch": {
-    wait: (options) => CountDownLatch.await("a", options),
-    held: Effect.andThen(CountDownLatch.trySetCount("a", 1), Effect.never),
-    open: CountDownLatch.countDown("a"),
-    givesUp: 0.5
-  },
+/** What there is a line of its own for, and which part of those in it gives up. */
+const kinds: Record<string, Awaited & { readonly givesUp: number }> = {
+  "a lock": { ...awaited["a lock"], givesUp: 0.5 },
+  "a read lock": { ...awaited["a read lock"], givesUp: 0.5 },
+  "a write lock": { ...awaited["a write lock"], givesUp: 0.5 },
+  "a semaphore": { ...awaited["a semaphore"], givesUp: 0.5 },
+  "a leased permit": { ...awaited["a leased permit"], givesUp: 0.5 },
+  "a latch": { ...awaited["a latch"], givesUp: 0.5 },
   // Redisson's layout has each grant write the score of everybody who waits: few are served, so that the test ends
-  "a fair lock": { ...locked(FairLock.make("a")), givesUp: 0.95 }
+  "a fair lock": { ...awaited["a fair lock"], givesUp: 0.95 }
 }
 
 /** A store that refuses everything at once, on the stack of the caller, once it is told to. */
@@ -107,7 +57,7 @@ describe(`${crowd} fibers that wait for the same name`, () => {
         // more than one fallback interval
         yield* TestClock.adjust(2500)
         for (const waiter of waiters) {
-          const exit = waiter.pollUnsafe() as Exit.Exit<void, Failure> | undefined
+          const exit = waiter.pollUnsafe() as Exit.Exit<void, WaitFailure> | undefined
           assert.isDefined(exit, "one still waits")
           assert.strictEqual(reasonOf(exit!), "NoPermission")
         }
@@ -162,7 +112,7 @@ describe(`${crowdInOutage} fibers that wait for the same name through an outage 
           yield* Fiber.interrupt(holding)
           if (open !== undefined) yield* open.pipe(as(holder))
           yield* passUntil(() => done().length === crowdInOutage, 600)
-          const exits = waiters.map((fiber) => fiber.pollUnsafe() as Exit.Exit<void, Failure> | undefined)
+          const exits = waiters.map((fiber) => fiber.pollUnsafe() as Exit.Exit<void, WaitFailure> | undefined)
           assert.isTrue(
             exits.every((exit) => exit !== undefined),
             "some still wait"
@@ -184,9 +134,9 @@ describe(`${crowdInOutage} fibers that wait for the same name through an outage 
   }
 })
 
-const reasonOf = (exit: Exit.Exit<void, Failure>): string => {
+const reasonOf = (exit: Exit.Exit<void, WaitFailure>): string => {
   if (Exit.isSuccess(exit)) return "succeeded"
-  const [reason] = exit.cause.reasons as ReadonlyArray<Cause.Reason<Failure>>
+  const [reason] = exit.cause.reasons as ReadonlyArray<Cause.Reason<WaitFailure>>
   return reason?._tag === "Fail"
     ? reason.error instanceof LockStoreError
       ? reason.error.reason

@@ -3,80 +3,22 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Option, References } from "effect"
-import {
-  type AcquireError,
-  CountDownLatch,
-  FairLock,
-  FencedLock,
-  type LatchTimeout,
-  Lock,
-  type LockLost,
-  type LockReentered,
-  LockStoreError,
-  LockTimeout,
-  MultiLock,
-  NonReentrantLock,
-  PermitSemaphore,
-  ReadWriteLock,
-  RedLock,
-  type RedisLock,
-  Semaphore,
-  SpinLock
-} from "effect-redis-lock"
+import { FairLock, Lock, LockStoreError, LockTimeout, MultiLock, RedLock, type RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, quorumOf, testStore, testStores, type TestStore } from "../kit/testStore.ts"
 import { background } from "../kit/background.ts"
+import { type Awaited, awaited, type WaitFailure } from "../kit/awaited.ts"
+import { pass } from "../kit/passTime.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 
-type Failure = AcquireError | LatchTimeout | LockLost | LockReentered
-type Wait = (options?: Lock.AcquireOptions) => Effect.Effect<void, Failure, RedisLock.RedisLock>
-
-interface Case {
-  /** Succeeds as soon as it is let in. */
-  readonly wait: Wait
-  /** Keeps it waiting until it is interrupted. */
-  readonly held: Effect.Effect<void, Failure, RedisLock.RedisLock>
-  /** Opens what `held` does not open when it is interrupted. */
-  readonly open?: Effect.Effect<unknown, Failure, RedisLock.RedisLock>
+interface Case extends Awaited {
   readonly on?: "quorum"
 }
 
-const { readLock, writeLock } = ReadWriteLock.make("a")
-const permits = PermitSemaphore.make("a", { permits: 1 })
-const semaphore = Semaphore.make("a", { permits: 1 })
-
-const locked = (
-  lock: Lock.Lock<RedisLock.RedisLock, LockReentered, any> | string,
-  rival: Lock.Lock<RedisLock.RedisLock, LockReentered, any> | string = lock
-): Case => ({
-  wait: (options) => Lock.withLock(Effect.void, lock as Lock.Lock<RedisLock.RedisLock, LockReentered>, options),
-  held: Lock.withLock(Effect.never, rival as Lock.Lock<RedisLock.RedisLock, LockReentered>)
-})
-
 const cases: Record<string, Case> = {
-  "a lock": locked("a"),
-  "a fair lock": locked(FairLock.make("a")),
-  "a fenced lock": locked(FencedLock.make("a")),
-  "a spin lock": locked(SpinLock.make("a")),
-  "a lock that is not reentrant": locked(NonReentrantLock.make("a")),
-  "a read lock": locked(readLock, writeLock),
-  "a write lock": locked(writeLock, readLock),
-  "several locks at once": locked(MultiLock.make([Lock.make("a"), Lock.make("b")]), "b"),
-  "a lock on a quorum": { ...locked("a"), on: "quorum" },
-  "a read lock on a quorum": { ...locked(readLock, writeLock), on: "quorum" },
-  "a semaphore": {
-    wait: (options) => Semaphore.withPermits(Effect.void, semaphore, 1, options),
-    held: Semaphore.withPermits(Effect.never, semaphore, 1)
-  },
-  "a leased permit": {
-    wait: (options) => PermitSemaphore.withPermit(Effect.void, permits, options),
-    held: PermitSemaphore.withPermit(Effect.never, permits)
-  },
-  "a latch": {
-    wait: (options) => CountDownLatch.await("a", options),
-    held: Effect.andThen(CountDownLatch.trySetCount("a", 1), Effect.never),
-    open: CountDownLatch.countDown("a")
-  }
+  ...awaited,
+  "a lock on a quorum": { ...awaited["a lock"], on: "quorum" },
+  "a read lock on a quorum": { ...awaited["a read lock"], on: "quorum" }
 }
 
 // so that what is held outlives the outage
@@ -108,28 +50,20 @@ const siteOf = Effect.fnUntraced(function* ({ on }: Case, options: RedisLock.Red
 /** A test on stores of its own; the warnings are what it provokes. */
 const on = (
   each: Case,
-  body: (site: Effect.Success<ReturnType<typeof siteOf>>) => Effect.Effect<void, Failure, any>,
+  body: (site: Effect.Success<ReturnType<typeof siteOf>>) => Effect.Effect<void, WaitFailure, any>,
   options?: RedisLock.RedisLockOptions
 ) =>
   Effect.flatMap(siteOf(each, options), body).pipe(
     Effect.scoped,
     Effect.provideService(References.MinimumLogLevel, "None")
-  ) as Effect.Effect<void, Failure>
+  ) as Effect.Effect<void, WaitFailure>
 
-const pass = (seconds: number) =>
-  Effect.gen(function* () {
-    for (let passed = 0; passed < seconds * 10; passed++) {
-      yield* TestClock.adjust(100)
-      yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
-    }
-  })
-
-const errorOf = (exit: Exit.Exit<unknown, Failure> | undefined): Failure => {
+const errorOf = (exit: Exit.Exit<unknown, WaitFailure> | undefined): WaitFailure => {
   assert.isDefined(exit, "still waits")
   return Option.getOrThrow(Exit.findErrorOption(exit!))
 }
 
-const assertStoreError = (error: Failure, reason: LockStoreError["reason"]) => {
+const assertStoreError = (error: WaitFailure, reason: LockStoreError["reason"]) => {
   assert.instanceOf(error, LockStoreError)
   assert.strictEqual((error as LockStoreError).reason, reason)
 }

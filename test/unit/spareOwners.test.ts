@@ -4,21 +4,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch, References, Stream } from "effect"
 import { FairLock, Lock } from "effect-redis-lock"
-import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
+import { pass as passSeconds } from "../kit/passTime.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 
 const lock = FairLock.make("a")
 const patient = { watchdogLeaseTime: "10 minutes", fallbackInterval: "10 minutes" } as const
 
-const pass = (millis: number) =>
-  Effect.gen(function* () {
-    for (let passed = 0; passed < millis; passed += 10) {
-      yield* TestClock.adjust(10)
-      yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
-    }
-  })
+const pass = (millis: number) => passSeconds(millis / 1000, 10)
 
 /** Two clients of one server; `observed` sees what the second asks, and which channels it hears. */
 const twoClients = Effect.gen(function* () {
