@@ -86,6 +86,13 @@ const proved = [
     [116]
   ],
   ["contract/suite/readWrite.ts", "The holds of a reader can end in any order", [132]],
+  ["contract/latches.test.ts", "A wait for a latch ends after the wait time, and not before the count is known", [201]],
+  ["contract/latches.test.ts", "A latch wakes all waiters with one look at the count, whoever counts down", [202, 203]],
+  [
+    "faults/restartedEmpty.test.ts",
+    "A server that restarts empty interrupts the section that had a lock there: the next renewal finds it gone",
+    [36]
+  ],
   ["compose/multiLockContract.test.ts", "A lock of several holds all its members, and then none", [34, 134, 135]],
   [
     "compose/multiLockContract.test.ts",

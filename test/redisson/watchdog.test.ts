@@ -48,10 +48,6 @@ const renewedNormally = (lock: AnyLock) =>
 
 describe("after the server has lost its state", () => {
   it.live(
-    "36. the release of a plain lock fails",
-    onOwnServer((server) => lossAfterRestart(Lock.make("plain"), server))
-  )
-  it.live(
     "37. a new acquisition of a plain lock is renewed as usual",
     onOwnServer((server) =>
       Effect.andThen(lossAfterRestart(Lock.make("plain"), server), renewedNormally(Lock.make("plain")))
