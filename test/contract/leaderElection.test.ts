@@ -2,7 +2,7 @@
  * What elections must do on every store: on memory under virtual time, and on Redis in real time.
  */
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Option, Result, Schedule, Schema, Scope, Stream } from "effect"
+import { Deferred, Effect, Fiber, Option, Result, Schedule, Schema, Stream } from "effect"
 import {
   FairLock,
   InvalidLockName,
@@ -14,7 +14,6 @@ import {
 } from "effect-redis-lock"
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
-import { typeOfKey } from "../kit/storeOperations.ts"
 import { expectWarning } from "../run/logs.ts"
 import { type Outcome, deaf, noting, wrappedStore } from "../kit/wrappedStore.ts"
 import { type Backend, backends, coordinated } from "./coordinated.ts"
@@ -138,19 +137,6 @@ const contract = (backend: Backend): void => {
           yield* LeaderElection.campaign(election, { proclaim: "ten" })
           const seen = yield* LeaderElection.leader(other)
           assert.isTrue(Option.isNone(Option.getOrThrow(seen).value))
-        }).pipe(Effect.scoped)
-      )
-
-      it.effect("A leader that resigns takes back what it has proclaimed", () =>
-        Effect.gen(function* () {
-          const election = addresses()
-          const leadership = yield* LeaderElection.campaign(election, { proclaim: "here" })
-          const key = `effect_redis_lock_record:{${election.name}}:leader`
-          assert.notStrictEqual(yield* typeOfKey(key), "none")
-          yield* leadership.resign
-          // in the background
-          yield* Effect.repeat(typeOfKey(key), { until: (type) => type === "none", times: 1000 })
-          assert.strictEqual(yield* typeOfKey(key), "none")
         }).pipe(Effect.scoped)
       )
 
@@ -341,19 +327,6 @@ const contract = (backend: Backend): void => {
         })
       )
 
-      it.effect("Closing the scope of a campaign resigns, and an interruption withdraws the candidate", () =>
-        Effect.gen(function* () {
-          const election = addresses()
-          const scope = yield* Scope.make()
-          const leadership = yield* Scope.provide(LeaderElection.campaign(election), scope)
-          const waiting = yield* leadElsewhere(election)
-          yield* Fiber.interrupt(waiting.fiber)
-          yield* Scope.close(scope, Exit.void)
-          assert.isFalse(yield* leadership.isLeading)
-          assert.isFalse(yield* Lock.isLocked(election.name))
-        })
-      )
-
       it.effect("An invalid name fails where the election is used, and an election can be bound to a service", () =>
         Effect.gen(function* () {
           const nameless = LeaderElection.make("")
@@ -518,25 +491,6 @@ const contract = (backend: Backend): void => {
           assert.isUndefined(fiber.pollUnsafe())
           yield* rival.resign
           assert.strictEqual(yield* joined(fiber), "restarted")
-        })
-      )
-
-      it.effect("Interrupting the whole resigns", () =>
-        Effect.gen(function* () {
-          const election = addresses()
-          let isRunning = false
-          const fiber = yield* background(
-            LeaderElection.whileLeader(
-              Effect.andThen(
-                Effect.sync(() => (isRunning = true)),
-                Effect.never
-              ),
-              election
-            )
-          )
-          yield* until(() => isRunning)
-          yield* Fiber.interrupt(fiber)
-          assert.isFalse(yield* Lock.isLocked(election.name))
         })
       )
     })
