@@ -1,10 +1,8 @@
 /**
  * The types of the public API: error channels and requirements. Checked by `tsc -b test`, which `pnpm test` runs first.
  */
-import { IoRedis } from "@effect-redis-lock/ioredis"
 import { expectTypeOf, it } from "@effect/vitest"
-import { type Config, type Duration, Effect, Layer, type Option, pipe, type Scope, type Stream } from "effect"
-import type { Redis } from "effect/persistence"
+import { Effect, Layer, type Option, pipe, type Scope } from "effect"
 import {
   type AcquireError,
   FairLock,
@@ -16,7 +14,6 @@ import {
   Lock,
   type LockLost,
   type LockReentered,
-  LockStore,
   type LockStoreError,
   type LockTimeout,
   MultiLock,
@@ -24,7 +21,6 @@ import {
   type NotLockOwner,
   type QuorumNotReached,
   ReadWriteLock,
-  RedisDriver,
   RedisLock,
   RedLock,
   SpinLock
@@ -257,21 +253,6 @@ it("withLockIfAvailable cannot time out", () =>
     expectTypeOf(Lock.withLockIfAvailable(body, "a", { leaseTime: 1 })).toEqualTypeOf<Guarded>()
   }))
 
-it("A holding has the documented types", () =>
-  types(() => {
-    expectTypeOf<Holding["name"]>().toEqualTypeOf<string>()
-    expectTypeOf<Holding["owner"]>().toEqualTypeOf<string>()
-    expectTypeOf<Holding["token"]>().toEqualTypeOf<bigint>()
-    expectTypeOf<Holding["isHeld"]>().toEqualTypeOf<Effect.Effect<boolean>>()
-    expectTypeOf<Holding["ensureHeld"]>().toEqualTypeOf<Effect.Effect<void, LockLost>>()
-    expectTypeOf<Holding["remaining"]>().toEqualTypeOf<Effect.Effect<Duration.Duration>>()
-    expectTypeOf<Holding["awaitLost"]>().toEqualTypeOf<Effect.Effect<never, LockLost>>()
-    expectTypeOf<ReturnType<Holding["renew"]>>().toEqualTypeOf<
-      Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions>
-    >()
-    expectTypeOf<Holding["release"]>().toEqualTypeOf<Effect.Effect<void, LockLost | LockStoreError>>()
-  }))
-
 it("orDieIfInvalid leaves no invalid name or option among the failures", () =>
   types(() => {
     expectTypeOf(body.pipe(Lock.withLock("a", { waitTime: 1 }), Lock.orDieIfInvalid)).toEqualTypeOf<
@@ -279,25 +260,6 @@ it("orDieIfInvalid leaves no invalid name or option among the failures", () =>
     >()
     expectTypeOf(Lock.orDieIfInvalid(Lock.scoped("a"))).toEqualTypeOf<
       Effect.Effect<Holding, LockStoreError, Service | Scope.Scope>
-    >()
-  }))
-
-it("Functions that look at and administer locks have the documented types", () =>
-  types(() => {
-    type Looking<A> = Effect.Effect<A, AskError, Service>
-    expectTypeOf(Lock.isLocked("a")).toEqualTypeOf<Looking<boolean>>()
-    expectTypeOf(Lock.remainingTime("a")).toEqualTypeOf<Looking<Option.Option<Duration.Duration>>>()
-    expectTypeOf(Lock.holdCount("a")).toEqualTypeOf<Looking<number>>()
-    expectTypeOf(Lock.isHeldByCurrentOwner("a")).toEqualTypeOf<Looking<boolean>>()
-    expectTypeOf(Lock.forceRelease("a")).toEqualTypeOf<Looking<boolean>>()
-    expectTypeOf(Lock.inspect("a")).toEqualTypeOf<Looking<Lock.LockState>>()
-    expectTypeOf(Lock.isLocked(free)).toEqualTypeOf<Effect.Effect<boolean, AskError>>()
-    expectTypeOf(Lock.currentHolding("a")).toEqualTypeOf<
-      Effect.Effect<Holding, NotLockOwner | LockLost | InvalidLockName | InvalidLockOptions, Service>
-    >()
-    expectTypeOf(Lock.withOwner(body)).toEqualTypeOf<typeof body>()
-    expectTypeOf(Lock.list()).toEqualTypeOf<
-      Stream.Stream<Lock.LockState, LockStoreError | InvalidLockOptions, Service>
     >()
   }))
 
@@ -329,18 +291,4 @@ it("only the layers make a RedisLock service", () =>
     Layer.succeed(RedisLock.RedisLock, { clientId: "a", [RedisLock.TypeId]: {} })
     // @ts-expect-error the client is missing
     Lock.provide(Lock.make("a"), { clientId: "a" })
-  }))
-
-it("The layers have the documented requirements and failures", () =>
-  types(() => {
-    expectTypeOf(RedisLock.layer()).toEqualTypeOf<Layer.Layer<Service, InvalidLockOptions, RedisDriver.RedisDriver>>()
-    expectTypeOf(RedisLock.layerConfig()).toEqualTypeOf<
-      Layer.Layer<Service, Config.ConfigError | InvalidLockOptions, RedisDriver.RedisDriver>
-    >()
-    expectTypeOf(RedisLock.layerMemory).toEqualTypeOf<Layer.Layer<Service>>()
-    expectTypeOf(LockStore.layerRedis).toEqualTypeOf<Layer.Layer<LockStore.LockStore, never, RedisDriver.RedisDriver>>()
-    expectTypeOf(RedisDriver.layerRedis).toEqualTypeOf<Layer.Layer<RedisDriver.RedisDriver, never, Redis.Redis>>()
-    expectTypeOf(IoRedis.layer({})).toEqualTypeOf<
-      Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions>
-    >()
   }))
