@@ -301,13 +301,6 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
           }).pipe(Lock.withLock(far))
         }).pipe(Effect.scoped)
       )
-
-      it.effect("A lock of several without members is refused", () =>
-        Effect.gen(function* () {
-          const error = yield* Effect.flip(Lock.withLock(Effect.void, MultiLock.make([])))
-          assert.strictEqual(error._tag, "InvalidLockOptions")
-        })
-      )
     }
   )
 

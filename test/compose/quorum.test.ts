@@ -141,34 +141,16 @@ describe("several locks of a quorum", () => {
   )
 })
 
-describe("the options of a quorum", () => {
-  it.effect("The options of a quorum are checked before any command", () =>
+describe("the members of a quorum that cannot be", () => {
+  it.effect("Members of other prefixes and fair locks are refused before any command", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const services = yield* Effect.forEach(stores, (store) => clientOf(store))
       const members = services.map((service) => Lock.provide(Lock.make("a"), service))
-      const bad: ReadonlyArray<RedLock.RedLockOptions> = [
-        { memberTimeout: 0 },
-        { memberTimeout: -1 },
-        { memberTimeout: "Infinity" },
-        { retryDelay: Number.NaN },
-        { leaseTime: 0 },
-        { waitTime: -1 }
-      ]
-      for (const options of bad) {
-        const error = yield* Effect.flip(Lock.withLock(Effect.void, RedLock.make(members, options)))
-        assert.strictEqual(error._tag, "InvalidLockOptions", JSON.stringify(options))
-      }
-      const layers = stores.map(({ store }) => clientLayer(store))
-      const built = yield* Effect.flip(Effect.scoped(Layer.build(RedisLock.layerQuorum(layers, { retryDelay: 0 }))))
-      assert.strictEqual(built._tag, "InvalidLockOptions")
-      const none = yield* Effect.flip(Effect.scoped(Layer.build(RedisLock.layerQuorum<never, never>([]))))
-      assert.strictEqual(none._tag, "InvalidLockOptions")
       const prefixes = [clientLayer(stores[0]!.store), clientLayer(stores[1]!.store, { keyPrefix: "other:" })]
       const mixed = yield* Effect.flip(Effect.scoped(Layer.build(RedisLock.layerQuorum(prefixes))))
       assert.include(mixed.message, "keyPrefix")
       for (const lock of [
-        RedLock.make<never, never>([]),
         RedLock.make([...members.slice(0, 2), Lock.provide(FairLock.make("a"), services[2]!)]),
         RedLock.make([members[0]!, Lock.provide(ReadWriteLock.make("a").readLock, services[1]!)])
       ]) {

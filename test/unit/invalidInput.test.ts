@@ -112,7 +112,8 @@ const locks: Record<string, (name: string, options?: Lock.AcquireOptions) => Loc
   "SpinLock.make": SpinLock.make,
   "ReadWriteLock.make, read": (name, options) => ReadWriteLock.make(name, options).readLock,
   "ReadWriteLock.make, write": (name, options) => ReadWriteLock.make(name, options).writeLock,
-  "MultiLock.make": (name, options) => MultiLock.make([Lock.make(name)], options)
+  "MultiLock.make": (name, options) => MultiLock.make([Lock.make(name)], options),
+  "RedLock.make": (name, options) => RedLock.make([Lock.make(name)], options)
 }
 
 const onLock: Record<string, (lock: Lock.Lock<any, any, any> | string) => Effect.Effect<unknown, unknown, any>> = {
@@ -260,6 +261,7 @@ const timeouts: Record<string, Take> = {
     Lock.withLock(Effect.void, RedLock.make([Lock.make("a")], { retryDelay })),
   "RedisLock.layerQuorum, memberTimeout": (memberTimeout) =>
     Layer.build(RedisLock.layerQuorum([service], { memberTimeout })),
+  "RedisLock.layerQuorum, retryDelay": (retryDelay) => Layer.build(RedisLock.layerQuorum([service], { retryDelay })),
   "IoRedis.layer, commandTimeout": (commandTimeout) =>
     Layer.build(IoRedis.layer({ url: "redis://127.0.0.1:1", commandTimeout })),
   "IoRedis.layer, connectTimeout": (connectTimeout) =>

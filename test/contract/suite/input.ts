@@ -1,5 +1,5 @@
 /**
- * Names and options that cannot be, and keys that hold something else.
+ * Names under which there is something else.
  */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
@@ -8,7 +8,7 @@ import type { Contract } from "./contract.ts"
 import { runOperation } from "../../kit/storeOperations.ts"
 
 export const input = ({ freshLock, suite }: Contract): void => {
-  suite("bad input", (it) => {
+  suite("something else under the name", (it) => {
     it.effect("Another type under the lock's key fails with LockStoreError", () =>
       Effect.gen(function* () {
         const string = yield* freshLock
