@@ -86,6 +86,11 @@ const proved = [
     [116]
   ],
   ["contract/suite/readWrite.ts", "The holds of a reader can end in any order", [132]],
+  [
+    "faults/fairQueue.test.ts",
+    "500 fair waiters of one process are served in their order, with at most 8 commands each",
+    [75]
+  ],
   ["contract/latches.test.ts", "A wait for a latch ends after the wait time, and not before the count is known", [201]],
   ["contract/latches.test.ts", "A latch wakes all waiters with one look at the count, whoever counts down", [202, 203]],
   [

@@ -10,7 +10,6 @@ import {
   Lock,
   LockStore,
   MultiLock,
-  NonReentrantLock,
   PermitSemaphore,
   QuorumNotReached,
   ReadWriteLock,
@@ -142,7 +141,7 @@ describe("several locks of a quorum", () => {
 })
 
 describe("the members of a quorum that cannot be", () => {
-  it.effect("Members of other prefixes and fair locks are refused before any command", () =>
+  it.effect("Members that differ in their prefix or their kind are refused before any command", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
       const services = yield* Effect.forEach(stores, (store) => clientOf(store))
@@ -155,14 +154,6 @@ describe("the members of a quorum that cannot be", () => {
         RedLock.make([members[0]!, Lock.provide(ReadWriteLock.make("a").readLock, services[1]!)])
       ]) {
         assert.strictEqual((yield* Effect.flip(Lock.withLock(Effect.void, lock)))._tag, "InvalidLockOptions")
-      }
-      const fair = [FairLock.make("a"), NonReentrantLock.make("a", { fair: true })]
-      const quorum = yield* quorumOf(stores)
-      for (const lock of fair) {
-        const error = yield* Effect.flip(
-          as(quorum)(Lock.withLock(Effect.void, lock as Lock.Lock<RedisLock.RedisLock, any>))
-        )
-        assert.strictEqual(error._tag, "InvalidLockOptions")
       }
       assert.deepStrictEqual(
         stores.flatMap(({ operations }) => operations),

@@ -39,29 +39,20 @@ describe("releasing a quorum's lock by force", () => {
       }).pipe(Effect.scoped)
   )
 
-  it.effect("A force release takes the lock from a holder of the same client", () =>
-    Effect.gen(function* () {
-      const service = yield* quorumOf(yield* testStores(3))
-      const section = yield* Effect.never.pipe(Lock.withLock("a"), as(service), Effect.flip, Effect.forkChild)
-      yield* TestClock.adjust(1)
-      assert.isTrue(yield* as(service)(Lock.forceRelease("a")))
-      const lost = yield* Fiber.join(section)
-      assert.isTrue(lost._tag === "LockLost" && lost.reason === "NotOwner")
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("A force release of a fair lock is refused like its acquisition, and asks no member", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const service = yield* quorumOf(stores)
-      for (const lock of [FairLock.make("a"), NonReentrantLock.make("a", { fair: true })]) {
-        const refused = yield* Effect.flip(as(service)(Lock.withLock(Effect.void, lock)))
-        const error = yield* Effect.flip(as(service)(Lock.forceRelease(lock)))
-        assert.instanceOf(error, InvalidLockOptions)
-        assert.deepStrictEqual(error, refused)
-      }
-      for (const store of stores) assert.deepStrictEqual(store.operations, [])
-    }).pipe(Effect.scoped)
+  it.effect(
+    "A fair lock is refused on a quorum, to acquire it and to release it by force, before any member is asked",
+    () =>
+      Effect.gen(function* () {
+        const stores = yield* testStores(3)
+        const service = yield* quorumOf(stores)
+        for (const lock of [FairLock.make("a"), NonReentrantLock.make("a", { fair: true })]) {
+          const refused = yield* Effect.flip(as(service)(Lock.withLock(Effect.void, lock)))
+          const error = yield* Effect.flip(as(service)(Lock.forceRelease(lock)))
+          assert.instanceOf(error, InvalidLockOptions)
+          assert.deepStrictEqual(error, refused)
+        }
+        for (const store of stores) assert.deepStrictEqual(store.operations, [])
+      }).pipe(Effect.scoped)
   )
 })
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Schedule } from "effect"
+import { Effect, Fiber } from "effect"
 import { FairLock, Lock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { client, clientOver } from "../kit/clients.ts"
@@ -201,41 +201,6 @@ describe("waiters of a fair lock", () => {
           assert.isFalse(waiters.slice(i + 1).some(({ hasEntered }) => hasEntered()))
           yield* release
         }
-      })
-    )
-  )
-
-  it.live(
-    "Fair waiters are all served by a server that has restarted empty",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        yield* Effect.exit(hold(yield* client(server, patient), lock))
-        let served = 0
-        const section = Lock.withLock(
-          Effect.sync(() => served++),
-          lock
-        ).pipe(
-          Effect.retry({
-            while: (error) => error._tag === "LockStoreError" && error.isTransient,
-            schedule: Schedule.spaced(50)
-          })
-        )
-        const waiters = yield* Effect.forEach([1, 2, 3], () =>
-          Effect.flatMap(client(server, patient), ({ run }) =>
-            Effect.forkScoped(
-              run(
-                Effect.all(
-                  Array.from({ length: 5 }, () => section),
-                  { concurrency: "unbounded" }
-                )
-              )
-            )
-          )
-        )
-        yield* queued(redis, "turn", 15)
-        yield* server.restart
-        yield* soon("everybody is served", Effect.forEach(waiters, Fiber.join))
-        assert.strictEqual(served, 15)
       })
     )
   )

@@ -5,13 +5,12 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
-import { FairLock, Lock, RedisLock } from "effect-redis-lock"
+import { Lock, RedisLock } from "effect-redis-lock"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { clientOf, locks } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
-import { connected } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { serverTime } from "./kinds.ts"
 import { start } from "./processes.ts"
@@ -128,32 +127,6 @@ describe("the layer of a quorum", { concurrent: true }, () => {
         yield* places[1]!.server.kill
         const error = yield* Effect.flip(Effect.scoped(Layer.build(quorumAt(places))))
         assert.strictEqual(error._tag, "RedisDriverError")
-      })
-    )
-  )
-
-  it.live(
-    "The layer of a quorum keeps plain locks on all servers, and refuses fair ones before any command",
-    onServers(3, (places) =>
-      Effect.gen(function* () {
-        const quorum = yield* clientOf(quorumAt(places))
-        yield* connected(quorum)
-        yield* quorum.run(
-          Effect.gen(function* () {
-            yield* keyEverywhere(places, "ledger", "there")
-            const error = yield* Effect.flip(Lock.withLock(Effect.void, FairLock.make("queue")))
-            assert.strictEqual(error._tag, "InvalidLockOptions")
-            assert.include(error.message, "FairLock")
-          }).pipe(Lock.withLock("ledger"))
-        )
-        yield* keyEverywhere(places, "ledger", "gone")
-        for (const { redis } of places) {
-          assert.deepStrictEqual(
-            yield* Effect.promise(() => redis.keys("*queue*")),
-            [],
-            "nothing was asked of the servers"
-          )
-        }
       })
     )
   )

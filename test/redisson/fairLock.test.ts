@@ -7,7 +7,7 @@
  */
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Layer, Schedule } from "effect"
+import { Duration, Effect, Fiber, Layer, Schedule } from "effect"
 import { FairLock, Lock, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { abandoned, clients, elapsed, held, onBothStores, otherClient, otherThread, storeAt, tryLock } from "./kit.ts"
@@ -46,22 +46,6 @@ onBothStores("RFairLock", (it) => {
       // 7 leases; waiting past their ends would add some 300 ms to each
       assert.isAtLeast(millis, 4500)
       isBelow(6500)
-    })
-  )
-
-  it.effect("75. 500 at once with a lease all complete", () =>
-    Effect.gen(function* () {
-      const lock = yield* fresh
-      let together = 0
-      const section = Effect.acquireUseRelease(
-        Effect.sync(() => assert.strictEqual(++together, 1)),
-        () => Effect.sleep(1),
-        () => Effect.sync(() => together--)
-      ).pipe(Lock.withLock(lock, { leaseTime: "1 minute" }))
-      const exits = yield* Effect.forEach(Array.from({ length: 500 }), () => Effect.exit(section), {
-        concurrency: "unbounded"
-      })
-      assert.strictEqual(exits.filter(Exit.isSuccess).length, 500)
     })
   )
 
