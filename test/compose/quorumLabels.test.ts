@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
-import { Lock, LockTimeout, type QuorumNotReached, ReadWriteLock, type RedisLock, RedLock } from "effect-redis-lock"
+import { Lock, LockTimeout, type QuorumNotReached, type RedisLock, RedLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { expectWarning } from "../run/logs.ts"
 import { as, clientOf, quorumOf, type Service, type TestStore, testStores } from "../kit/testStore.ts"
@@ -81,19 +81,6 @@ describe("labels on a quorum", () => {
     })
   )
 
-  it.effect("A quorum's client without a label stores none, and is named by its owner", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const holder = yield* quorumOf(stores, { label: "" })
-      yield* hold("a", holder)
-      const { holder: named } = yield* timeoutOf("a", yield* quorumOf(stores))
-      assert.isUndefined(named?.label)
-      assert.include(named?.owner, ":")
-      // the one that waited has told its own
-      for (const store of stores) assert.lengthOf(labelKeys(store), 1)
-    })
-  )
-
   it.effect("A RedLock whose members differ in name and prefix stores its label under each member's prefix", () =>
     Effect.gen(function* () {
       const stores = yield* testStores(3)
@@ -109,19 +96,6 @@ describe("labels on a quorum", () => {
       for (const [i, [key]] of keys.entries())
         assert.match(key!, new RegExp(`^effect_redis_lock_client:\\{p${i}:[0-9a-f-]{36}\\}$`))
       assert.strictEqual((yield* timeoutOf(others, anybody)).holder?.label, "worker-3")
-    })
-  )
-
-  it.effect("Of a quorum's readers nobody knows since when they read", () =>
-    Effect.gen(function* () {
-      const [holder, other] = yield* Effect.flatMap(testStores(3), quorumsOf)
-      const { readLock } = ReadWriteLock.make("rw")
-      yield* hold(readLock, holder)
-      const { holders } = yield* Lock.inspect("rw").pipe(as(other))
-      assert.deepStrictEqual(
-        holders.map(({ label, since }) => [label, since]),
-        [["worker-3", undefined]]
-      )
     })
   )
 })

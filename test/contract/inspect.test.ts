@@ -123,12 +123,5 @@ for (const [title, store] of Object.entries(stores)) {
         )
       }).pipe(Effect.scoped, Effect.provide(live))
     )
-
-    it.live("inspect refuses a name that no lock can have", () =>
-      Effect.gen(function* () {
-        const error = yield* Effect.flip(Lock.inspect(""))
-        assert.strictEqual(error._tag, "InvalidLockName")
-      }).pipe(Effect.provide(live))
-    )
   })
 }
