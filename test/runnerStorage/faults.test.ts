@@ -313,16 +313,6 @@ describe("a server that is away", () => {
     }).pipe(Effect.scoped)
   )
 
-  onServer("After a restart of Redis that has lost everything a runner's refresh is empty", ({ process, server }) =>
-    Effect.gen(function* () {
-      const storage = yield* process()
-      const shards = shardsUpTo(3)
-      yield* storage.acquire(addressOf(1), shards)
-      yield* server.restart
-      assert.deepStrictEqual(yield* storage.refresh(addressOf(1), shards), [])
-    })
-  )
-
   onServer(
     "While Redis is down its operations fail with a PersistenceError that says why, refreshes after a third of the lease",
     ({ process, server }) =>

@@ -242,26 +242,6 @@ for (const [where, driver] of Object.entries(drivers)) {
     )
 
     test(
-      "A refresh extends the leases: shards whose runner refreshes in time are never acquired by another",
-      Effect.scoped(
-        Effect.gen(function* () {
-          const process = processes()
-          const patient = yield* process({ lease: "4 seconds" })
-          const other = yield* process()
-          const shards = shardsUpTo(5)
-          yield* patient.acquire(addressOf(1), shards)
-          const until = performance.now() + 6000
-          while (performance.now() < until) {
-            assert.deepStrictEqual(idsOf(yield* patient.refresh(addressOf(1), shards)), idsOf(shards))
-            assert.deepStrictEqual(yield* other.acquire(addressOf(2), shards), [])
-            yield* Effect.sleep(100)
-          }
-        })
-      ),
-      waits
-    )
-
-    test(
       "A process that registers at the address of another gets its machine id, and its shards when the leases are over",
       Effect.scoped(
         Effect.gen(function* () {

@@ -16,6 +16,13 @@ export const commandsOf = Effect.fnUntraced(function* <A, E, R>(redis: Redis, se
   return { result, commands }
 })
 
+/** How many scripts the server has run since the last reset. */
+export const scriptsRun = (redis: Redis) =>
+  Effect.promise(async () => {
+    const stats = await redis.info("commandstats")
+    return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce((sum, [, calls]) => sum + Number(calls), 0)
+  })
+
 /** How many commands these are. */
 export const sumOf = (commands: ReadonlyArray<string>): number =>
   commands.reduce((sum, command) => sum + Number.parseInt(command, 10), 0)
