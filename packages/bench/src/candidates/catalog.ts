@@ -52,6 +52,13 @@ export const catalog: ReadonlyArray<Entry> = [
     load: () => import("./rawHandOver.ts")
   },
   {
+    name: "raw-hand-over-extended",
+    about:
+      "the same, which writes a command that extends the lease before the section begins, as effect-redis-lock does: what is handed over must end soon if its process has just died",
+    only: ["W4", "W15-2", "W15-4", "W15-8"],
+    load: async () => (await import("./rawHandOver.ts")).extending
+  },
+  {
     name: rawOurs,
     about:
       "the two scripts of our locks in a bare loop, awaiting a majority where there are several servers: the cost of a fencing token, Redisson's hash and a wake-up without any library",

@@ -22,21 +22,34 @@ if owner then
   redis.call('pexpire', KEYS[1], ARGV[1])
   redis.call('publish', channel, owner)
 end
+return 1`,
+  extend: `
+if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end
+redis.call('pexpire', KEYS[1], ARGV[2])
 return 1`
 }
 
-export const candidate: Library = {
+interface Waiting {
+  readonly name: string
+  readonly begin: () => void
+}
+
+const handingOver = (isExtended: boolean): Library => ({
   insideScripts: dataCommands,
   open: async ({ leaseMillis, port }) => {
     const client = new Redis({ port })
     const acquireSha = String(await client.script("LOAD", scripts.acquire))
     const releaseSha = String(await client.script("LOAD", scripts.release))
+    const extendSha = String(await client.script("LOAD", scripts.extend))
     const channel = crypto.randomUUID()
     const subscriber = client.duplicate()
-    const waiting = new Map<string, () => void>()
+    const waiting = new Map<string, Waiting>()
     subscriber.on("message", (_channel: string, owner: string) => {
-      waiting.get(owner)?.()
+      const waiter = waiting.get(owner)
+      if (waiter === undefined) return
       waiting.delete(owner)
+      if (isExtended) void client.evalsha(extendSha, 1, waiter.name, owner, leaseMillis)
+      waiter.begin()
     })
     await subscriber.subscribe(channel)
     const nextOwner = owners()
@@ -45,7 +58,7 @@ export const candidate: Library = {
         acquire: async (name) => {
           const owner = nextOwner()
           // before the request is sent: the message may be read before its reply
-          const handedOver = new Promise<void>((granted) => waiting.set(owner, granted))
+          const handedOver = new Promise<void>((begin) => waiting.set(owner, { name, begin }))
           if ((await client.evalsha(acquireSha, 2, name, `${name}:waiting`, owner, leaseMillis, channel)) === 1) {
             waiting.delete(owner)
           } else {
@@ -59,4 +72,9 @@ export const candidate: Library = {
       hold: () => Promise.reject(new Error("nothing extends these locks"))
     }
   }
-}
+})
+
+export const candidate = handingOver(false)
+
+/** What is handed over is extended before the section begins, as where a short lease protects against a process that has just died. */
+export const extending = { candidate: handingOver(true) }
