@@ -4,14 +4,17 @@
 import { Effect } from "effect"
 import type { Redis } from "ioredis"
 
-/** Which commands the server runs for something, as `"2 zscore"`, on a server that nobody else uses. */
+/**
+ * Which commands the server runs for something, as `"2 zscore"`, on a server that nobody else uses. A client subscribes in its own time, before or
+ * after that.
+ */
 export const commandsOf = Effect.fnUntraced(function* <A, E, R>(redis: Redis, self: Effect.Effect<A, E, R>) {
   yield* Effect.promise(() => redis.config("RESETSTAT"))
   const result = yield* self
   const stats = yield* Effect.promise(() => redis.info("commandstats"))
   const commands = [...stats.matchAll(/cmdstat_([a-z]+):calls=(\d+)/g)]
     .map(([, name, calls]) => `${calls} ${name}`)
-    .filter((command) => !/ (?:config|info|ping)$/.test(command))
+    .filter((command) => !/ (?:config|info|ping|subscribe)$/.test(command))
     .sort()
   return { result, commands }
 })
