@@ -4,19 +4,10 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Result } from "effect"
-import {
-  FairLock,
-  FencedLock,
-  Lock,
-  type LockReentered,
-  type LockTimeout,
-  LockStore,
-  NonReentrantLock,
-  ReadWriteLock,
-  RedisLock,
-  SpinLock
-} from "effect-redis-lock"
+import { Lock, LockStore, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
+import type { AnyLock } from "../../contract/suite/contract.ts"
+import { kinds } from "../../contract/suite/kinds.ts"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
 import { onRedis } from "../../kit/stores.ts"
 import { elsewhere, holdElsewhere, sweepHandOver } from "./elsewhere.ts"
@@ -24,29 +15,6 @@ import { isWaiting, sweep } from "./sweep.ts"
 import { typeOfKey, typeOfKeyIn } from "../../kit/storeOperations.ts"
 import { bare } from "../../kit/server/bareRedis.ts"
 import { eventually, until } from "../../kit/eventually.ts"
-
-type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
-
-interface Kind {
-  readonly make: (name: string) => AnyLock
-  /** What keeps it off: itself by default. */
-  readonly rival?: (name: string) => AnyLock
-  readonly reentrant?: false
-}
-
-const kinds: Record<string, Kind> = {
-  "a reentrant lock": { make: Lock.make },
-  "a fair lock": { make: FairLock.make },
-  "a fenced lock": { make: FencedLock.make },
-  "a spin lock": { make: SpinLock.make },
-  "a non-reentrant lock": { make: NonReentrantLock.make, reentrant: false },
-  "a fair non-reentrant lock": { make: (name) => NonReentrantLock.make(name, { fair: true }), reentrant: false },
-  "a write lock": { make: (name) => ReadWriteLock.make(name).writeLock },
-  "a read lock": {
-    make: (name) => ReadWriteLock.make(name).readLock,
-    rival: (name) => ReadWriteLock.make(name).writeLock
-  }
-}
 
 /** Nobody of this client waits, holds or is watched. */
 const assertIdle = (lock: string, index: number) =>
@@ -89,7 +57,7 @@ const assertFree = (lock: AnyLock, index: number) =>
     assert.isTrue(Result.isSuccess(again), `the lock cannot be had after ${index}`)
   })
 
-const fresh = (make: Kind["make"]) => Effect.sync(() => make(`sweep:${crypto.randomUUID()}`))
+const fresh = (make: (name: string) => AnyLock) => Effect.sync(() => make(`sweep:${crypto.randomUUID()}`))
 
 type Program = Effect.Effect<unknown, unknown, RedisLock.RedisLock>
 
@@ -109,15 +77,15 @@ const uncontended: Record<string, (lock: AnyLock) => Program> = {
 const suite = <E>(
   name: string,
   store: Layer.Layer<LockStore.LockStore, E>,
-  swept: ReadonlyArray<string> = Object.keys(kinds)
+  swept: ReadonlyArray<string> = kinds.map(({ name }) => name)
 ) =>
   describe(`interruption on ${name}`, () => {
     const concurrent = isWaiting(name)
-    for (const [title, { make, reentrant, rival = make }] of Object.entries(kinds)) {
+    for (const { make, name: title, reentrant, rival = make } of kinds) {
       if (!swept.includes(title)) continue
       it.layer(store, { excludeTestServices: true, concurrent })(`${title}, at every operation`, (it) => {
         for (const [scenario, program] of Object.entries(uncontended)) {
-          if (scenario === "of re-entry" && reentrant === false) continue
+          if (scenario === "of re-entry" && !reentrant) continue
           it.effect(`Interruption ${scenario} leaves nothing behind: ${title}`, () =>
             Effect.gen(function* () {
               const lock = yield* fresh(make)
