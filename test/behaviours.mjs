@@ -91,6 +91,16 @@ const proved = [
     "500 fair waiters of one process are served in their order, with at most 8 commands each",
     [75]
   ],
+  [
+    "integration/permitPlaces.test.ts",
+    "${count} clients that want ${wanted} of ${permits} permits need about three scripts a section",
+    [192]
+  ],
+  [
+    "unit/permitTurns.test.ts",
+    "Somebody who wants both gets them though two fibers of ${its} process go on taking one each for ${seconds} seconds",
+    [193]
+  ],
   ["contract/latches.test.ts", "A wait for a latch ends after the wait time, and not before the count is known", [201]],
   ["contract/latches.test.ts", "A latch wakes all waiters with one look at the count, whoever counts down", [202, 203]],
   [

@@ -1,5 +1,6 @@
 /**
- * What Redisson's own tests verify of its RPermitExpirableSemaphore, by the numbers of the project's list of behaviours.
+ * What Redisson's own tests verify of its RPermitExpirableSemaphore, by the numbers of the project's list of behaviours, where no
+ * other test here proves it.
  *
  * - 174 is on Redis alone, where a key can be given an expiry: the library has no function for it.
  * - 182: every acquisition here is asynchronous, so it is 178 and 180.
@@ -352,30 +353,6 @@ onBothStores("RPermitExpirableSemaphore", (it) => {
       yield* PermitId.updateLeaseTime(semaphore, id!, Duration.infinity)
       const endless = Option.getOrThrow(yield* PermitId.leaseTime(semaphore, id!))
       assert.isFalse(Duration.isFinite(endless))
-    })
-  )
-
-  it.effect("192. two who each need both of 2 permits both succeed", () =>
-    Effect.gen(function* () {
-      const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 2 })
-      let inside = 0
-      const section = Effect.gen(function* () {
-        assert.strictEqual(++inside, 1)
-        yield* Effect.sleep("50 millis")
-        inside--
-      }).pipe(PermitSemaphore.withPermits(semaphore, 2, { waitTime: "30 seconds" }))
-      yield* Effect.all([section, otherClient(section), section], { concurrency: "unbounded" })
-    })
-  )
-
-  it.effect("193. one who takes 1 and one who needs 2 both succeed", () =>
-    Effect.gen(function* () {
-      const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 2 })
-      const section = (permits: number) =>
-        Effect.sleep("50 millis").pipe(PermitSemaphore.withPermits(semaphore, permits, { waitTime: "30 seconds" }))
-      yield* Effect.all([section(1), section(2), otherClient(section(2)), otherClient(section(1))], {
-        concurrency: "unbounded"
-      })
     })
   )
 
