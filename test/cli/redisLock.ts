@@ -2,11 +2,12 @@
  * The built `redis-lock` as a child process, and what the tests look at beside it.
  */
 import { Deferred, Effect, type Scope } from "effect"
-import { Redis } from "ioredis"
+import type { Redis } from "ioredis"
 import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { constants } from "node:os"
 import { fileURLToPath } from "node:url"
+import { bare } from "../kit/server/bareRedis.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { isRunning, kill, processesWith } from "../run/processes.ts"
 import { until } from "../kit/eventually.ts"
@@ -98,15 +99,7 @@ export const isAlive = (pid: number): Effect.Effect<boolean> => Effect.sync(() =
 export const isDead = (pid: number): Effect.Effect<boolean> => Effect.map(isAlive(pid), (alive) => !alive)
 
 /** A plain client, to look at the keys themselves. */
-export const client = (url = redisUrl): Effect.Effect<Redis, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const redis = new Redis(url)
-      redis.on("error", () => {})
-      return redis
-    }),
-    (redis) => Effect.sync(() => redis.disconnect())
-  )
+export const client = (url = redisUrl): Effect.Effect<Redis, never, Scope.Scope> => bare({ url })
 
 /** Holds a lock as somebody else's client would: who it is. */
 export const holdElsewhere = (redis: Redis, name: string): Effect.Effect<string> =>

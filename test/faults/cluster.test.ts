@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Ref, type Scope } from "effect"
 import { type AcquireError, Lock, LockLost, LockStoreError, LockTimeout } from "effect-redis-lock"
 import { clientOf, locksOver } from "../kit/clients.ts"
-import { bareNode, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
+import { clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
 import { isTracked } from "../kit/server/conditions.ts"
 import { serverKnows } from "../kit/server/knows.ts"
 import { eventually, soon } from "../kit/eventually.ts"
@@ -11,6 +11,7 @@ import { failure, loss } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
 import { freshName } from "../kit/names.ts"
 import { expectWarning } from "../run/logs.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
 const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 minute" } as const
@@ -32,8 +33,8 @@ const takenOver = Effect.fnUntraced(function* (lock: string, from: { readonly po
 })
 
 /** Waits until all replicas have what the node has. */
-const replicated = Effect.fnUntraced(function* (node: Parameters<typeof bareNode>[0]) {
-  const redis = yield* bareNode(node)
+const replicated = Effect.fnUntraced(function* (node: Parameters<typeof bare>[0]) {
+  const redis = yield* bare(node)
   yield* eventually(
     "the replica is in sync",
     () => redis.info("replication"),
@@ -134,7 +135,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
           const cluster = yield* TheCluster
           const lock = freshName("failover")
           const { owner } = yield* mastersOf(cluster, lock)
-          const redis = yield* bareNode(owner)
+          const redis = yield* bare(owner)
           yield* replicated(owner)
           const [, , replicas] = (yield* Effect.promise(() => redis.role())) as [
             "master",
@@ -167,10 +168,10 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
           const holder = yield* clusterClient(cluster, { watchdogLeaseTime: "1 hour" })
           const held = yield* enter(holder, lock)
           const { owner } = yield* mastersOf(cluster, lock)
-          yield* isTracked(yield* bareNode(owner))
+          yield* isTracked(yield* bare(owner))
           yield* replicated(owner)
           yield* owner.kill
-          const redis = yield* bareNode(yield* takenOver(lock, owner))
+          const redis = yield* bare(yield* takenOver(lock, owner))
           yield* isTracked(redis)
           yield* Effect.promise(() => redis.del(lock))
           assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
@@ -230,7 +231,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
           const cluster = yield* TheCluster
           const lock = freshName("nat")
           const { other, owner, slot } = yield* mastersOf(cluster, lock)
-          const nodes = yield* Effect.forEach(cluster.nodes, bareNode)
+          const nodes = yield* Effect.forEach(cluster.nodes, bare)
           const acl = (...rules: ReadonlyArray<string>) =>
             Effect.promise(() => Promise.all(nodes.map((node) => node.call("ACL", "SETUSER", "behind-nat", ...rules))))
           yield* acl("on", ">secret", "~*", "&*", "+@all")

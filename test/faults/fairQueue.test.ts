@@ -7,7 +7,8 @@ import { eventually, soon } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { growsBy } from "../kit/server/conditions.ts"
 import { behindProxy, onServer } from "../kit/server/onServer.ts"
-import { clientsOf, commandsRun, entries, hold, queued, queueOf, serverTime, timeoutsOf, waitFor } from "./kinds.ts"
+import { clientsOf, commandsRun, entries, hold, queued, queueOf, timeoutsOf, waitFor } from "./kinds.ts"
+import { serverTime } from "../kit/server/serverTime.ts"
 import { start } from "./processes.ts"
 
 const lock = FairLock.make("turn")

@@ -58,13 +58,6 @@ export const entries = (redis: Redis, log: string, count: number) =>
     (lines) => lines.map((line) => JSON.parse(line) as Entry)
   )
 
-/** The server's clock, milliseconds. */
-export const serverTime = (redis: Redis) =>
-  Effect.promise(async () => {
-    const [seconds, micros] = await redis.time()
-    return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
-  })
-
 /** How many commands of these names were run since the statistics were last reset. */
 export const commandsRun = (redis: Redis, names: ReadonlyArray<string>) =>
   Effect.promise(async () => {

@@ -12,23 +12,23 @@ import {
   FencedLock,
   Lock,
   MultiLock,
-  NonReentrantLock,
   PermitSemaphore,
   ReadWriteLock,
   RedisDriver,
   RedisLock,
-  Semaphore,
-  SpinLock
+  Semaphore
 } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { bareNode } from "../kit/server/cluster.ts"
+
 import { clientOf, locks, locksOver } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
 import { storeError } from "../kit/exits.ts"
 import { onServer } from "../kit/server/onServer.ts"
-import { queued, queueOf, serverTime, waitFor, hold } from "./kinds.ts"
+import { queued, queueOf, waitFor, hold } from "./kinds.ts"
+import { serverTime } from "../kit/server/serverTime.ts"
 import { isLasting } from "../kit/server/lastingKeys.ts"
 import { onServers } from "./quorumSite.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 
 const commandTimeout = 400
 
@@ -115,7 +115,7 @@ const isRefused = (exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverErr
 const { readLock, writeLock } = ReadWriteLock.make("name")
 const ordinary = Effect.succeed("in")
 
-/** One acquisition of each kind, the script that takes it, and a look whether all is free. */
+/** One acquisition by each script, and a look whether all is free; spin locks and non-reentrant ones are taken by `lock/acquire`. */
 const kinds: Record<
   string,
   {
@@ -125,14 +125,9 @@ const kinds: Record<
   }
 > = {
   "a lock": { script: "lock/acquire", acquire: Lock.withLock(ordinary, "name", { waitTime: 0 }) },
-  "a spin lock": { script: "lock/acquire", acquire: Lock.withLock(ordinary, SpinLock.make("name"), { waitTime: 0 }) },
   "a fenced lock": {
     script: "fenced_lock/acquire",
     acquire: Lock.withLock(ordinary, FencedLock.make("name"), { waitTime: 0 })
-  },
-  "a non-reentrant lock": {
-    script: "lock/acquire",
-    acquire: Lock.withLock(ordinary, NonReentrantLock.make("name"), { waitTime: 0 })
   },
   "a fair lock": {
     script: "fair_lock/acquire",
@@ -265,7 +260,7 @@ describe("an acquisition that was undone before it arrived, elsewhere than at on
       const cluster = yield* RedisCluster.start()
       const driver = losing(IoRedis.layerCluster({ nodes: cluster.urls, commandTimeout }))
       const { run } = yield* clientOf(driver.locks)
-      const redis = yield* bareNode(yield* cluster.ownerOf(yield* cluster.slotOf("name")))
+      const redis = yield* bare(yield* cluster.ownerOf(yield* cluster.slotOf("name")))
       yield* run(lock)
       yield* driver.loseNext("lock/acquire")
       storeError(yield* Effect.exit(run(lock)))

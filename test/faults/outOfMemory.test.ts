@@ -14,7 +14,8 @@ import { type Client, client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { onServer } from "../kit/server/onServer.ts"
-import { type AnyLock, hold, serverTime } from "./kinds.ts"
+import { type AnyLock, hold } from "./kinds.ts"
+import { serverTime } from "../kit/server/serverTime.ts"
 
 const lease = 6000
 

@@ -12,7 +12,7 @@ import { join } from "node:path"
 import { clientOf, locks } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { onServer } from "../kit/server/onServer.ts"
-import { serverTime } from "./kinds.ts"
+import { serverTime } from "../kit/server/serverTime.ts"
 import { start } from "./processes.ts"
 import { keyEverywhere, onServers, type Place } from "./quorumSite.ts"
 

@@ -7,7 +7,8 @@ import { bare } from "../kit/server/bareRedis.ts"
 import { eventually } from "../kit/eventually.ts"
 import { subscribers } from "../kit/server/conditions.ts"
 import { behindProxy, onServer } from "../kit/server/onServer.ts"
-import { type AnyLock, entries, hold, serverTime, waitFor } from "./kinds.ts"
+import { type AnyLock, entries, hold, waitFor } from "./kinds.ts"
+import { serverTime } from "../kit/server/serverTime.ts"
 import { start } from "./processes.ts"
 
 const { readLock, writeLock } = ReadWriteLock.make("page")

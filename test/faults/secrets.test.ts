@@ -18,12 +18,12 @@ import {
   Tracer
 } from "effect"
 import { Lock, type RedisDriver, RedisLock } from "effect-redis-lock"
-import { Redis } from "ioredis"
 import { readFileSync } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import { inspect } from "node:util"
 import { eventually } from "../kit/eventually.ts"
 import { deployments, user } from "../kit/server/deployments.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 
 /** Also what is percent-encoded in a URL. */
 const SECRET = "s3cr3t/p@ss"
@@ -96,14 +96,8 @@ interface Place {
   readonly driverFor: (password: string, redacted: boolean) => Driver
 }
 
-const bare = (url: string) =>
-  Effect.acquireRelease(
-    Effect.sync(() => new Redis(url).on("error", () => {})),
-    (redis) => Effect.sync(() => redis.disconnect())
-  )
-
 const protect = Effect.fnUntraced(function* (url: string) {
-  const redis = yield* bare(url)
+  const redis = yield* bare({ url })
   yield* Effect.promise(() => redis.call("ACL", "SETUSER", "default", "resetpass", `>${SECRET}`))
 })
 
@@ -326,7 +320,7 @@ describe("a password", () => {
           )
           const use = Effect.provideContext(Lock.withLock(Effect.succeed("done"), "report"), context)
           yield* use
-          const redis = yield* bare(withPassword(url, SECRET))
+          const redis = yield* bare({ url: withPassword(url, SECRET) })
           yield* Effect.promise(() => redis.call("ACL", "SETUSER", "default", "resetpass", ">other"))
           yield* Effect.promise(() => redis.call("CLIENT", "KILL", "SKIPME", "yes", "USER", "default"))
           const fiber = yield* Effect.forkChild(

@@ -8,7 +8,7 @@ import { failure, storeError } from "../kit/exits.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { connected, disconnected, lockKey } from "../kit/server/conditions.ts"
 import { behindProxy, onServer } from "../kit/server/onServer.ts"
-import { serverTime } from "./kinds.ts"
+import { serverTime } from "../kit/server/serverTime.ts"
 
 // whoever is willing to wait outlives all this: see waiting.test.ts
 const section = Lock.withLock(Effect.void, "report", { waitTime: 0 })

@@ -19,7 +19,7 @@ import { eventually, soon } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
-import { bareNode, clusterClient, mastersOf, TheCluster } from "../kit/server/cluster.ts"
+import { clusterClient, mastersOf, TheCluster } from "../kit/server/cluster.ts"
 import { growsBy, isTracked, renewed } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { onServers } from "./quorumSite.ts"
@@ -489,7 +489,7 @@ it.layer(TheCluster.layer({ replicas: 1 }), { excludeTestServices: true })("on a
       const [mine, other] = yield* Effect.replicateEffect(clientOf(locksOver(Layer.succeedContext(driver), hour)), 2)
       const name = freshName()
       const held = yield* hold(mine!, name)
-      const node = yield* bareNode((yield* mastersOf(cluster, name)).owner)
+      const node = yield* bare((yield* mastersOf(cluster, name)).owner)
       yield* isTracked(node)
       yield* hold(other!, `{${name}}:other`)
       yield* isTracked(node, 2)
@@ -509,7 +509,7 @@ it.layer(TheCluster.layer({ replicas: 1 }), { excludeTestServices: true })("on a
           Effect.map(mastersOf(cluster, name), ({ owner }) => owner)
         )
         assert.isAbove(new Set(owners).size, 1)
-        const nodes = yield* Effect.forEach(owners, bareNode)
+        const nodes = yield* Effect.forEach(owners, bare)
         for (const [i, redis] of nodes.entries()) {
           const there = owners.filter((owner, j) => owner === owners[i] && j >= i)
           yield* isTracked(redis, there.length)

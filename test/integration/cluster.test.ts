@@ -19,7 +19,7 @@ import {
 } from "effect-redis-lock"
 import { Cluster } from "ioredis"
 import { readFile } from "node:fs/promises"
-import { bareNode, channelOf, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
+import { channelOf, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
 import { clientOf, locksOver } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
 import { growsBy } from "../kit/server/conditions.ts"
@@ -41,7 +41,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         for (let i = 0; i < 20; i++) {
           const lock = freshName("cluster")
           const { owner } = yield* mastersOf(cluster, lock)
-          const redis = yield* bareNode(owner)
+          const redis = yield* bare(owner)
           owners.add(owner)
           for (let round = 0; round < 3; round++) {
             yield* run(
@@ -79,7 +79,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         const { run } = yield* clusterClient(cluster)
         const lock = freshName("cluster")
         const { owner } = yield* mastersOf(cluster, lock)
-        const redis = yield* bareNode(owner)
+        const redis = yield* bare(owner)
         for (let i = 0; i < 20; i++) {
           yield* run(
             Effect.promise(() => redis.script("FLUSH", "SYNC")).pipe(
@@ -121,7 +121,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
           yield* Deferred.await(held)
           const second = yield* Effect.succeed("in").pipe(Lock.withLock(rival), waiter.run, Effect.forkScoped)
           const { owner } = yield* mastersOf(cluster, name)
-          const redis = yield* bareNode(owner)
+          const redis = yield* bare(owner)
           if (kind !== "spin") {
             yield* eventually(
               "the waiter is subscribed",
@@ -164,7 +164,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         const { slot } = yield* Effect.map(Layer.build(IoRedis.layerCluster({ nodes: cluster.urls })), (context) =>
           RedisDriver.RedisDriver.pipe(Effect.provideContext(context))
         ).pipe(Effect.flatten)
-        const redis = yield* bareNode(cluster.nodes[0]!)
+        const redis = yield* bare(cluster.nodes[0]!)
         const keySlot = (key: string) => Effect.promise(() => redis.cluster("KEYSLOT", key))
         // every way to place braces in a short name, and a few longer ones
         const shorter = (length: number): ReadonlyArray<string> =>
@@ -196,7 +196,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         Effect.gen(function* () {
           const cluster = yield* TheCluster
           const client = yield* clusterClient(cluster)
-          const redis = yield* bareNode(cluster.nodes[0]!)
+          const redis = yield* bare(cluster.nodes[0]!)
           const keySlot = (key: string) => Effect.promise(() => redis.cluster("KEYSLOT", key))
           const samples = [
             "a{b",
@@ -264,7 +264,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
           const options = { ...patient, shardedPubSub }
           const holder = yield* enter(yield* clusterClient(cluster, options), lock)
           const waiter = yield* queueUp(yield* clusterClient(cluster, options), lock)
-          const redis = yield* bareNode(owner)
+          const redis = yield* bare(owner)
           const command = shardedPubSub === "off" ? "NUMSUB" : "SHARDNUMSUB"
           yield* eventually(
             `somebody is subscribed: ${command}`,
@@ -306,7 +306,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         const client = yield* clusterClient(cluster, { commandTimeout: "30 seconds" })
         yield* client.run(Lock.withLock(Effect.void, lock))
         const finish = yield* cluster.beginMoveSlot(slot, other)
-        const redis = yield* bareNode(other)
+        const redis = yield* bare(other)
         const section = yield* client.run(Lock.withLock(Effect.succeed("in"), lock)).pipe(Effect.forkScoped)
         yield* eventually(
           "the new owner has turned the command away",
@@ -369,7 +369,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         const driver = yield* driverOver(IoRedis.layerCluster({ nodes: cluster.urls }))
         const tag = freshName("cluster")
         const { owner } = yield* mastersOf(cluster, tag)
-        const redis = yield* bareNode(owner)
+        const redis = yield* bare(owner)
         yield* Effect.promise(() => redis.config("RESETSTAT"))
         const calls = (command: string) =>
           Effect.promise(async () =>
@@ -398,7 +398,7 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         const [, rule, commands] = /ACL SETUSER locks on (\S+ [^+]*?)(\+[^`#]*)/.exec(readme)!
         const [, more] = /On a cluster the user needs further permissions:\n\n```\n([^`]*)```/.exec(readme)!
         for (const node of cluster.nodes) {
-          const redis = yield* bareNode(node)
+          const redis = yield* bare(node)
           const words = `${rule} ${commands} ${more}`.trim().split(/\s+/)
           yield* Effect.promise(() => redis.call("ACL", "SETUSER", "locks", "on", ...words))
         }

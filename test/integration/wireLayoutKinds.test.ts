@@ -7,7 +7,8 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { FairLock, FencedLock, Lock, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { command, messages, raw } from "./raw.ts"
+import { command, messages, Raw, raw } from "./raw.ts"
+import { serverTime } from "../kit/server/serverTime.ts"
 import { eventually } from "../kit/eventually.ts"
 
 // without messages a waiter here would sleep for five minutes
@@ -20,12 +21,6 @@ const names = [
   { name: `order ${unique}`, tagged: `{order ${unique}}` },
   { name: `{order ${unique}}:5`, tagged: `{order ${unique}}:5` }
 ]
-
-/** Server time, milliseconds since the epoch. */
-const serverTime = command(async (redis) => {
-  const [seconds, micros] = await redis.time()
-  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
-})
 
 const assertLeaseOf = (millis: number, left: number) =>
   assert.isTrue(left > millis - 10_000 && left <= millis, `${left} of ${millis}`)
@@ -59,7 +54,7 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
         const owners = yield* eventually("two are queued", queue, (owners) => owners.length === 2)
         for (const owner of owners) assert.match(owner, new RegExp(`^${clientId}:[0-9]+$`))
         // what the holder has left and five minutes, and five minutes for each place more, in milliseconds of server time
-        const now = yield* serverTime
+        const now = yield* Raw.use(serverTime)
         const [one, two] = [yield* scoreOf(owners[0]!), yield* scoreOf(owners[1]!)]
         assertLeaseOf(330_000, one - now)
         // a report of this client, which puts off the end of those who wait, may have come in between

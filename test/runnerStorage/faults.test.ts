@@ -14,18 +14,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { eventually, until } from "../kit/eventually.ts"
 import { bare, reconnectsAtOnce } from "../kit/server/bareRedis.ts"
+import { serverTime } from "../kit/server/serverTime.ts"
 import { addressOf, idsOf, runnerOf, shardsUpTo, storageOver, type StorageOptions } from "./storages.ts"
 
 type Storage = RunnerStorage.RunnerStorage["Service"]
 
 const over = ({ url }: { readonly url: string }, commandTimeout = 3000) =>
   IoRedis.layer({ url, commandTimeout, ioredis: reconnectsAtOnce })
-
-const serverMillis = (redis: Redis) =>
-  Effect.map(
-    Effect.promise(() => redis.time()),
-    ([seconds, micros]) => Number(seconds) * 1000 + Number(micros) / 1000
-  )
 
 const onServer = (
   title: string,
@@ -278,7 +273,7 @@ describe("a command of the runner storage that arrives late", () => {
         const before = yield* contents()
         yield* until(
           "the deadline has passed",
-          Effect.map(serverMillis(redis), (now) => now > late[0]!.deadline)
+          Effect.map(serverTime(redis), (now) => now > late[0]!.deadline)
         )
         const exit = yield* late[0]!.arrive
         const reason = Exit.isFailure(exit) ? exit.cause.reasons[0] : undefined

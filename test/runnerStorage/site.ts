@@ -15,6 +15,7 @@ import { type AddressInfo, createServer } from "node:net"
 import { fileURLToPath } from "node:url"
 import { eventually } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import { serverTime } from "../kit/server/serverTime.ts"
 import { type Claim, Counter, type RunnerSettings, shardCount, shardingOptions, type Step } from "./entities.ts"
 import { continued, doubleOwners, lagMillis, overlappingRuns, stallsOf } from "./judge.ts"
 import { serveMessages } from "./messages.ts"
@@ -93,10 +94,7 @@ export const openSite = Effect.fnUntraced(
     )
     yield* Effect.addFinalizer(() => Effect.promise(() => redis.del(log, `{${prefix}}:runners`, `{${prefix}}:shards`)))
 
-    const serverMillis = Effect.map(
-      Effect.promise(() => redis.time()),
-      ([seconds, micros]) => Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
-    )
+    const serverMillis = serverTime(redis)
 
     /** How many shards each process at an address owns now, by the leases in Redis. */
     const owners = Effect.gen(function* () {

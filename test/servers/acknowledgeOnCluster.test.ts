@@ -8,7 +8,8 @@ import { Lock, LockNotReplicated } from "effect-redis-lock"
 import { eventually, soon } from "../kit/eventually.ts"
 import { storeError } from "../kit/exits.ts"
 import { enter } from "../kit/sections.ts"
-import { bareNode, clusterClient } from "../kit/server/cluster.ts"
+import { clusterClient } from "../kit/server/cluster.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 
 const acknowledge = { replicas: "all", within: "2 minutes" } as const
 const soonGivenUp = { replicas: "all", within: "100 millis" } as const
@@ -19,7 +20,7 @@ const names = Array.from({ length: 12 }, (_, i) => `lock ${i}`)
 /** The replica of a master. */
 const replicaOf = Effect.fnUntraced(function* (cluster: RedisCluster.RedisCluster, master: RedisServer.RedisServer) {
   for (const node of cluster.nodes) {
-    const redis = yield* bareNode(node)
+    const redis = yield* bare(node)
     const [role, , port] = (yield* Effect.promise(() => redis.call("ROLE"))) as ReadonlyArray<unknown>
     if (role === "slave" && port === master.port) return node
   }
@@ -45,7 +46,7 @@ describe("grants on a cluster that replicas acknowledge", () => {
           Effect.forEach(
             names,
             Effect.fnUntraced(function* (name) {
-              const replica = yield* bareNode(replicas.get(owners.get(name)!)!)
+              const replica = yield* bare(replicas.get(owners.get(name)!)!)
               yield* Effect.promise(async () => {
                 await replica.call("READONLY")
                 assert.strictEqual(await replica.exists(name), 1, name)
@@ -88,7 +89,7 @@ describe("grants on a cluster that replicas acknowledge", () => {
           (owner) => owner !== before
         )
         assert.strictEqual(
-          yield* Effect.scoped(Effect.flatMap(bareNode(after), (redis) => Effect.promise(() => redis.exists("a")))),
+          yield* Effect.scoped(Effect.flatMap(bare(after), (redis) => Effect.promise(() => redis.exists("a")))),
           1
         )
         // it has no replica now, which the cluster's next one must be

@@ -5,9 +5,9 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster, type RedisServer } from "@effect-redis-lock/testing"
 import { Context, Effect, Layer } from "effect"
 import type { RedisLock } from "effect-redis-lock"
-import { Redis } from "ioredis"
 import { clientOf, locksOver } from "../clients.ts"
 import { eventually } from "../eventually.ts"
+import { bare } from "./bareRedis.ts"
 
 /** The cluster of a file's tests. */
 export class TheCluster extends Context.Service<TheCluster, RedisCluster.RedisCluster>()("test/TheCluster") {
@@ -31,17 +31,6 @@ export const clusterClient = (cluster: RedisCluster.RedisCluster, options: Clust
     )
   )
 
-/** A bare client of one node. */
-export const bareNode = (node: RedisServer.RedisServer) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const redis = new Redis(node.url, { maxRetriesPerRequest: null, retryStrategy: () => 50 })
-      redis.on("error", () => {})
-      return redis
-    }),
-    (redis) => Effect.sync(() => redis.disconnect())
-  )
-
 export const channelOf = (lock: string) => `redisson_lock__channel:{${lock}}`
 
 /** Waits until so many connections are subscribed to the lock's channel at that node. */
@@ -50,7 +39,7 @@ export const shardSubscribers = Effect.fnUntraced(function* (
   lock: string,
   count: number
 ) {
-  const redis = yield* bareNode(node)
+  const redis = yield* bare(node)
   yield* eventually(
     `${count} connections are subscribed to the channel of lock "${lock}" on port ${node.port}`,
     () => redis.call("PUBSUB", "SHARDNUMSUB", channelOf(lock)) as Promise<ReadonlyArray<unknown>>,
