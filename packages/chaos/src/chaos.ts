@@ -252,7 +252,7 @@ const shown = (event: Told): ReadonlyArray<{ readonly at: number; readonly line:
       case "ended":
         return `${who}, ${event.fiber}: its section ended: ${event.outcome}`
       case "stalled":
-        return `${who}: did not run for ${(event.at - event.since).toFixed(0)} ms`
+        return `${who}: stood still for ${(event.at - event.since).toFixed(0)} ms, and had a CPU for ${event.ran.toFixed(0)} of them`
       case "closed":
         return `${who}: closed`
       case "broke":

@@ -32,10 +32,13 @@ export class ClientProcess {
     // the judge is gone
     process.on("disconnect", () => process.exit(1))
     let ticked = now()
+    let used = process.cpuUsage()
     this.#ticks = setInterval(() => {
       const at = now()
-      if (at - ticked > STALL_MILLIS) this.tell({ event: "stalled", at, since: ticked })
+      const { system, user } = process.cpuUsage(used)
+      if (at - ticked > STALL_MILLIS) this.tell({ event: "stalled", at, since: ticked, ran: (system + user) / 1000 })
       ticked = at
+      used = process.cpuUsage()
     }, TICK_MILLIS)
   }
 

@@ -77,8 +77,8 @@ export type ClientEvent =
     }
   /** An exception that nobody caught, by which a program ends; of other libraries, after which this one goes on. */
   | { readonly event: "uncaught"; readonly at: number; readonly why: string }
-  /** Its event loop did not run for so long. */
-  | { readonly event: "stalled"; readonly at: number; readonly since: number }
+  /** Its event loop did not come round for so long, in which the process had a CPU for `ran` milliseconds. */
+  | { readonly event: "stalled"; readonly at: number; readonly since: number; readonly ran: number }
   | { readonly event: "closed"; readonly at: number }
   | { readonly event: "broke"; readonly at: number; readonly why: string }
 
