@@ -223,6 +223,11 @@ const fixes = {
     fixed: "math.min(3 * still, 5000)",
     broken: "3 * still"
   },
+  "repeated-tries": {
+    file: `${internal}/client/RecentReleases.ts`,
+    fixed: "return !seen.has(text) && seen.add(text)",
+    broken: "return seen.add(text)"
+  },
   "member-down": {
     file: `${internal}/store/quorum/votes.ts`,
     fixed: "(failed === 0 || votes + pending >= required)",

@@ -279,7 +279,7 @@ const releasesOf = () => {
     /** Gives back so many permits with ids. */
     giveBack: (count: number) => {
       millis++
-      const ids = Array.from({ length: count }, (_, i) => i.toString(16).padStart(32, "0"))
+      const ids = Array.from({ length: count }, (_, i) => `${millis}${i}`.padStart(32, "0"))
       releases.add(permitSemaphore.release("a", ids, { publish: "PUBLISH", handsOver: false }))
     },
     pass: (passedMillis: number) => (millis += passedMillis),
@@ -307,6 +307,16 @@ describe("the releases that a client remembers", () => {
           assert.isAtMost(owners.length, 10_000)
           assert.deepStrictEqual(owners.slice(-5000), range(Math.max(0, released - 5000), released))
         }
+      })
+  )
+
+  it.effect(
+    "A release that was retried during an outage is repeated once after the reconnect, not once for each try",
+    () =>
+      Effect.gen(function* () {
+        const { release, repeated } = releasesOf()
+        for (const owner of [1, 2, 1, 1, 2, 1]) release(owner, 100)
+        assert.deepStrictEqual(yield* repeated, [1, 2])
       })
   )
 

@@ -72,7 +72,7 @@ export class RecentReleases {
     const since = now()
     this.repeats++
     if (since - this.#since >= spanMillis) this.#forget(since)
-    const latestFirst = [...this.#older, ...this.#newer].toReversed()
+    const latestFirst = distinct([...this.#older, ...this.#newer].toReversed())
     // what an earlier reconnect has begun to send is among them
     this.#repeating?.interruptUnsafe()
     const until = since + options.releaseTimeoutMillis
@@ -95,6 +95,15 @@ export class RecentReleases {
     this.#count = 0
     this.#since = now
   }
+}
+
+/** Each command once: a release that fails is sent, and remembered, at every try. */
+const distinct = (all: ReadonlyArray<Sent>): ReadonlyArray<Sent> => {
+  const seen = new Set<string>()
+  return all.filter(({ command: { args, keys, operation } }) => {
+    const text = JSON.stringify([operation.name, keys, args])
+    return !seen.has(text) && seen.add(text)
+  })
 }
 
 const releases: ReadonlySet<unknown> = new Set([
