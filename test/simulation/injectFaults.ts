@@ -2,7 +2,7 @@
  * The faults of a world.
  */
 import { Array as Arr, Effect } from "effect"
-import { between, type Link, type Random, type Server } from "./network.ts"
+import { between, type Link, type Process, type Random, type Server } from "./network.ts"
 
 export interface FaultyWorld {
   readonly random: Random
@@ -13,23 +13,46 @@ export interface FaultyWorld {
   readonly clocksStep: boolean
   /** Whether replicas take over. */
   readonly failsOver: boolean
+  /** Whether servers refuse commands for a while. */
+  readonly refuses: boolean
+  /** By how much the clocks of two nodes may differ between which the slot moves; undefined if it does not move. */
+  readonly nodeSkewMillis: number | undefined
+  /** The processes that stop now and then. */
+  readonly processes: ReadonlyArray<Process>
+  /** Each closes a client, and opens another in its place. */
+  readonly closes: ReadonlyArray<Effect.Effect<void>>
   readonly leaseMillis: number
   readonly longestStepMillis: number
 }
 
-/** Injects faults, one at a time: cut, broken and stalled connections, servers that stop, crash, have their clocks set or fail over. */
+/**
+ * Injects faults, one at a time: cut, broken and stalled connections, servers that stop, crash, have their clocks set, fail over, refuse
+ * commands or give their slot to another node; processes that stop, and clients that are closed.
+ */
 export const injectFaults = ({
   clocksStep,
+  closes,
   failsOver,
   forgets,
   leaseMillis,
   links,
   longestStepMillis,
+  nodeSkewMillis,
+  processes,
   random,
+  refuses,
   servers
 }: FaultyWorld): Effect.Effect<never> =>
   Effect.gen(function* () {
-    const kinds = [0, 1, 2, 3, 4, ...(clocksStep ? [5] : []), ...(failsOver ? Arr.replicate(6, 10) : [])]
+    const kinds = [
+      ...[0, 1, 2, 3, 4],
+      ...(clocksStep ? [5] : []),
+      ...(failsOver ? Arr.replicate(6, 10) : []),
+      ...(refuses ? Arr.replicate(7, 5) : []),
+      ...(nodeSkewMillis === undefined ? [] : Arr.replicate(8, 10)),
+      ...(processes.length === 0 ? [] : Arr.replicate(9, 10)),
+      ...(closes.length === 0 ? [] : Arr.replicate(10, 5))
+    ]
     while (true) {
       // as many in the course of a lease, whatever its length
       yield* Effect.sleep((between(random, 50, 800) * leaseMillis) / 1000)
@@ -83,6 +106,29 @@ export const injectFaults = ({
           server.failOver()
           yield* Effect.sleep(between(random, 1, leaseMillis / 2))
           link.isCut = false
+          break
+        }
+        case 7: {
+          server.refuse(random, random() < 0.5 ? 1 : 0.5)
+          yield* Effect.sleep(between(random, 1, 2 * leaseMillis))
+          server.refuses = undefined
+          break
+        }
+        case 8: {
+          server.beginToMove()
+          yield* Effect.sleep(between(random, 0, 1000))
+          server.move(between(random, -nodeSkewMillis! / 2, nodeSkewMillis! / 2))
+          break
+        }
+        case 9: {
+          const process = processes[between(random, 0, processes.length - 1)]!
+          process.stop()
+          yield* Effect.sleep(between(random, 1, 3 * leaseMillis))
+          process.resume()
+          break
+        }
+        case 10: {
+          yield* closes[between(random, 0, closes.length - 1)]!
           break
         }
       }

@@ -211,3 +211,22 @@ export const smallWorlds: ReadonlyArray<Small> = [
     (kind) => small(kind, "not acknowledged by a replica", { servers: 1, failover: "losing" })
   )
 ]
+
+/** Kinds of faults that are injected beside the usual ones. */
+const moreFaults = (
+  kind: string
+): Record<string, Pick<WorldOptions, "errors" | "nodeSkewMillis" | "stalls" | "sharesProcesses">> => ({
+  "whose commands fail": { errors: true },
+  // servers that take over for each other may differ by less than a second; leased permits end by times that move with them
+  "whose slot moves": { nodeSkewMillis: kind === "permits" ? 0 : 400 },
+  "whose processes stop": { stalls: true },
+  "of two clients in each process": { sharesProcesses: true }
+})
+
+/** Worlds of each of these. A slot is a matter of one server, and a latch has no holders. */
+export const faultyWorlds: ReadonlyArray<Small> = Object.entries(kinds).flatMap(([kind, { servers, ...workload }]) =>
+  Object.entries(moreFaults(kind))
+    .filter(([, faults]) => faults.nodeSkewMillis === undefined || servers.includes(1))
+    .filter(([, faults]) => faults.sharesProcesses !== true || workload.hasLatch !== true)
+    .map(([title, faults]): Small => [`${kind}, ${title}`, { ...workload, ...faults, servers: servers[0]! }])
+)

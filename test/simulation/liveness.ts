@@ -69,8 +69,11 @@ export interface LivenessKind {
   readonly foreigner?: Foreigner
   /** How many servers there are, of which a majority decides. Default: 1. */
   readonly servers?: number
-  /** The faults that happen now and then. `members`: fewer than a majority of the servers stop, answer late, or come back empty. */
-  readonly faults?: ReadonlyArray<"break" | "failover" | "members">
+  /**
+   * The faults that happen now and then. `members`: fewer than a majority of the servers stop, answer late, or come back empty. `errors`: for
+   * a while any command may be refused with any error, or lose its connection. `slot`: it moves to another node of the cluster.
+   */
+  readonly faults?: ReadonlyArray<"break" | "failover" | "members" | "errors" | "slot">
   /** How many permits there are in all, by key. */
   readonly permits?: Readonly<Record<string, number>>
 }
@@ -388,6 +391,15 @@ class LivenessWorld {
         if (fault === "break") {
           this.links[between(random, 0, this.links.length - 1)]!.break()
           yield* Effect.sleep(100)
+        } else if (fault === "errors") {
+          yield* this.#failCommands()
+        } else if (fault === "slot") {
+          const [server] = this.servers as [Server]
+          server.beginToMove()
+          yield* Effect.sleep(between(random, 0, 1000))
+          server.move(0)
+          // by then all are subscribed again
+          yield* Effect.sleep(1000)
         } else {
           const [server] = this.servers as [Server]
           server.replicate()
@@ -398,6 +410,22 @@ class LivenessWorld {
         this.#faultAt = time.now
         for (const waiting of this.#waiting) waiting.passed.clear()
       }
+    })
+  }
+
+  #failCommands(): Effect.Effect<void> {
+    const { random } = this
+    const fail = (errors: number) => {
+      for (const link of this.links) link.faults = { ...link.faults, errors }
+    }
+    return Effect.gen({ self: this }, function* () {
+      fail(0.05)
+      if (random() < 0.5) for (const server of this.servers) server.refuse(random, random())
+      yield* Effect.sleep(between(random, 100, 2000))
+      for (const server of this.servers) server.refuses = undefined
+      fail(0)
+      // by then all are connected and subscribed again: the pauses between attempts have doubled meanwhile
+      yield* Effect.sleep(2000)
     })
   }
 

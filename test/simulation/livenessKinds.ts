@@ -298,5 +298,21 @@ export const livenessKinds: Readonly<Record<string, LivenessKind>> = {
     faults: ["failover"],
     permits: { anonymous: 3 }
   },
-  "leased permits and failovers": { roles: [permits("permits", 1)], faults: ["failover"], permits: { permits: 3 } }
+  "leased permits and failovers": { roles: [permits("permits", 1)], faults: ["failover"], permits: { permits: 3 } },
+  "a plain lock whose commands fail": { roles: [holder(Lock.make("a"))], faults: ["errors"] },
+  "a fair lock whose commands fail": { roles: [holder(FairLock.make("a"), { passes: never })], faults: ["errors"] },
+  "readers and writers whose commands fail": { roles: [reader, writer, downgrading], faults: ["errors"] },
+  "several locks whose commands fail": { roles: [several("a", "b"), beside("a"), beside("b")], faults: ["errors"] },
+  "leased permits whose commands fail": {
+    roles: [permits("permits", 1), permits("permits", 2)],
+    faults: ["errors"],
+    permits: { permits: 3 }
+  },
+  "a plain lock whose slot moves": { roles: [holder(Lock.make("a"))], faults: ["slot"] },
+  "a fair lock whose slot moves": { roles: [holder(FairLock.make("a"), { passes: never })], faults: ["slot"] },
+  "anonymous permits whose slot moves": {
+    roles: [permits("anonymous", 1), permits("anonymous", 2)],
+    faults: ["slot"],
+    permits: { anonymous: 3 }
+  }
 }

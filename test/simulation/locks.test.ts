@@ -3,7 +3,7 @@
  * events; `pnpm worlds 1 <seed> "<kind>"` repeats it, and `pnpm worlds 2000` looks further.
  */
 import { assert, describe, it } from "vitest"
-import { kinds, smallWorlds } from "./kinds.ts"
+import { faultyWorlds, kinds, smallWorlds } from "./kinds.ts"
 import { livenessWorld } from "./liveness.ts"
 import { livenessKinds } from "./livenessKinds.ts"
 import { world } from "./world.ts"
@@ -38,6 +38,18 @@ describe("small worlds of several servers", () => {
         await new Promise((resume) => setImmediate(resume))
       }
       assert.isAbove(entered, 0)
+    })
+  }
+})
+
+/** The others take longer, and are left to `pnpm worlds`. */
+const isShort = (title: string): boolean =>
+  !title.startsWith("impatient quorums") && !/^(leaders|several|permits|.*not reentrant).*two clients/.test(title)
+
+describe("a world of one more kind of fault", () => {
+  for (const [title, faulty] of faultyWorlds.filter(([title]) => isShort(title))) {
+    it(`a world of one more kind of fault lets in who may be in, and is free in the end: ${title}`, () => {
+      assert.isAbove(world({ ...faulty, seed: 1 }).entered, 0)
     })
   }
 })

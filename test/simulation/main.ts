@@ -5,7 +5,7 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { kinds, smallWorlds } from "./kinds.ts"
+import { faultyWorlds, kinds, smallWorlds } from "./kinds.ts"
 import { livenessWorld } from "./liveness.ts"
 import { livenessKinds } from "./livenessKinds.ts"
 import { type Report, world, WorldFailure } from "./world.ts"
@@ -41,9 +41,11 @@ const liveness = Object.entries(livenessKinds).map(([kind, load]) =>
   playOf(`everybody is served: ${kind}`, (seed) => livenessWorld({ ...load, seed }))
 )
 
-const severalServers = smallWorlds.map(([title, small]) => playOf(title, (seed) => world({ ...small, seed })))
+const others = [...smallWorlds, ...faultyWorlds].map(([title, small]) =>
+  playOf(title, (seed) => world({ ...small, seed }))
+)
 
-const all: ReadonlyArray<Play> = [...safety, ...liveness, ...severalServers]
+const all: ReadonlyArray<Play> = [...safety, ...liveness, ...others]
 
 const [seedsText = "1000", firstText = "1", ...words] = process.argv.slice(2)
 const seeds = Number(seedsText)

@@ -4,7 +4,7 @@
  * Everything happens in virtual time and is decided by a seed, so that a failure can be repeated.
  */
 import type { randomOf } from "@effect-redis-lock/playground/VirtualTime"
-import { Cause, Effect, Exit, Layer, Queue, Stream } from "effect"
+import { Cause, Effect, Exit, Layer, Option, Queue, Stream } from "effect"
 import { type LockStore, type LockStoreError, RedisDriver, RedisLock, type StoreReason } from "effect-redis-lock"
 import { startable } from "../kit/startable.ts"
 import { clientOf, serviceOf } from "../kit/testStore.ts"
@@ -43,16 +43,89 @@ export interface Observer {
   readonly noted: (event: string) => void
 }
 
+/** A process, of a server or of clients: while it is stopped, what falls due or arrives waits for it. */
+export class Process {
+  readonly #time: VirtualTime
+  #isStopped = false
+  #waiting: Array<() => void> = []
+
+  constructor(time: VirtualTime) {
+    this.#time = time
+  }
+
+  /** Whether it is stopped, or has not caught up yet with what has happened meanwhile. */
+  isBehind = false
+
+  /** Calls back at once, or when a stopped process goes on. */
+  whenAwake(callback: () => void): void {
+    if (this.#isStopped) this.#waiting.push(callback)
+    else callback()
+  }
+
+  stop(): void {
+    this.#isStopped = this.isBehind = true
+  }
+
+  /** One thing happens after another, each with all that follows from it. */
+  resume(): void {
+    this.#isStopped = false
+    for (const callback of this.#waiting.splice(0)) this.#time.after(0, () => this.whenAwake(callback))
+    this.#time.after(0, () => {
+      this.isBehind = this.#isStopped
+    })
+  }
+
+  /** Calls back after the given milliseconds; the result cancels it. */
+  after(millis: number, callback: () => void): () => void {
+    let isCancelled = false
+    const cancel = this.#time.after(millis, () => this.whenAwake(() => isCancelled || callback()))
+    return () => {
+      isCancelled = true
+      cancel()
+    }
+  }
+}
+
+/** With what a server may refuse a command, any of them. */
+const refusals = [
+  "READONLY You can't write against a read only replica.",
+  "LOADING Redis is loading the dataset in memory",
+  "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+  "OOM command not allowed when used memory > 'maxmemory'.",
+  "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+  "NOREPLICAS Not enough good replicas to write.",
+  "CLUSTERDOWN The cluster is down",
+  "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+  "TRYAGAIN Multiple keys request during rehashing of slot"
+]
+
+/** After how many milliseconds a driver sends a refused command again, behind those that were sent since. */
+const resentAfter: Readonly<Record<string, number>> = { NOSCRIPT: 0, MOVED: 0, TRYAGAIN: 50 }
+
+const refusal = (text: string): Result => {
+  const cause = new Error(text)
+  return Exit.fail(new RedisDriver.RedisDriverError({ reason: RedisDriver.reasonOf(cause), cause }))
+}
+
+const pauseBeforeResending = (result: Result): number | undefined => {
+  const failure = Exit.findErrorOption(result)
+  return Option.isSome(failure) ? resentAfter[(failure.value.cause as Error).message.split(" ")[0]!] : undefined
+}
+
 /** A server, whose clock is ahead by some milliseconds. */
 export class Server {
   readonly number: number
   readonly time: VirtualTime
   readonly #observer: Observer
   /** How far its clock is ahead. */
-  aheadMillis: number
+  #clock: { aheadMillis: number }
   db: Database
   isDown = false
   isStopped = false
+  /** With what it refuses commands for a while, and how many of them. */
+  refuses: { readonly text: string; readonly share: number } | undefined = undefined
+  /** The node of the cluster that serves the slot of all names. */
+  node = 0
   /** How often it has crashed: connections do not survive a crash. */
   crashes = 0
   readonly #links: Array<Link> = []
@@ -69,22 +142,62 @@ export class Server {
   constructor(number: number, time: VirtualTime, aheadMillis: number, observer: Observer, lag?: () => number) {
     this.number = number
     this.time = time
-    this.aheadMillis = aheadMillis
+    this.#clock = { aheadMillis }
     this.#observer = observer
     this.#lag = lag
     this.db = this.#replica = this.#empty()
   }
 
   #empty(): Database {
-    return makeDatabase(() => this.time.now + this.aheadMillis)
+    const clock = this.#clock
+    return makeDatabase(() => this.time.now + clock.aheadMillis)
   }
 
   #note(event: string): void {
     this.#observer.noted(`server ${this.number} ${event}`)
   }
 
+  /** Why a request is not run that was sent to a node; undefined if it is. */
+  refusalOf(request: Request, node: number, random: Random): Result | undefined {
+    const { refuses } = this
+    const text =
+      node !== this.node
+        ? "MOVED 0 another:6379"
+        : refuses !== undefined && random() < refuses.share
+          ? refuses.text
+          : undefined
+    return text === undefined ? undefined : this.refusing(request, text)
+  }
+
+  refusing({ client, keys, operation }: Request, text: string): Result {
+    this.#note(`refuses ${operation} ${keys[0]} of client ${client}: ${text}`)
+    return refusal(text)
+  }
+
   connect(link: Link): void {
     this.#links.push(link)
+  }
+
+  /** Refuses commands for a while, each with this probability; undefined to serve all again. */
+  refuse(random: Random, share: number): void {
+    this.refuses = { text: refusals[between(random, 0, refusals.length - 1)]!, share }
+    this.#note(`refuses ${share === 1 ? "all" : "some"} commands: ${this.refuses.text}`)
+  }
+
+  /** The slot is being moved to another node: what needs several of its keys is refused, as they may be apart. */
+  beginToMove(): void {
+    this.#note("begins to move the slot to another node")
+    this.refuses = { text: "TRYAGAIN Multiple keys request during rehashing of slot", share: 0.8 }
+  }
+
+  /** Another node serves the slot, by its own clock. It has all keys, and nobody listens to it yet. */
+  move(aheadMillis: number): void {
+    this.node++
+    this.#note(`has moved the slot to node ${this.node}, whose clock is ahead by ${aheadMillis} ms`)
+    this.refuses = undefined
+    this.#clock = { aheadMillis }
+    this.db = copyOf(this.db, this.#empty())
+    for (const link of this.#links) link.relocateSubscriptions()
   }
 
   execute(request: Request): Result {
@@ -158,10 +271,11 @@ export class Server {
 
   stepClock(millis: number): void {
     this.#note(`sets its clock by ${millis} ms`)
-    this.aheadMillis += millis
+    this.#clock.aheadMillis += millis
   }
 
   heal(): void {
+    this.refuses = undefined
     if (this.#lag !== undefined) this.#lag = () => 1
     this.resume()
     if (this.isDown) this.restart(true)
@@ -177,12 +291,16 @@ export interface Faults {
   readonly lying: number
   /** The longest time after which something that was written to a broken connection still arrives. */
   readonly lateMillis: number
+  /** The probability that a command is refused with any error, or that the connection breaks just before or after it takes effect. */
+  readonly errors?: number
 }
 
 const reliable: Faults = { latencyMillis: 1, loss: 0, lying: 0, lateMillis: 0 }
 
 interface Written {
   readonly request: Request
+  /** The node that it is sent to. */
+  readonly node: number
   readonly onExit: (result: Result) => void
   arrivesAt: number
   cancelArrival: () => void
@@ -206,7 +324,7 @@ class Connection {
   }
 
   write(request: Request, onExit: (result: Result) => void): () => void {
-    const written: Written = { request, onExit, arrivesAt: 0, cancelArrival: () => {} }
+    const written: Written = { request, node: this.#link.node, onExit, arrivesAt: 0, cancelArrival: () => {} }
     this.#written.push(written)
     this.#unanswered.add(written)
     this.#arriveAt(written, this.server.time.now + this.#link.latency())
@@ -225,13 +343,30 @@ class Connection {
   }
 
   #execute(written: Written): void {
-    const result = this.server.execute(written.request)
+    const { request } = written
+    const fault = this.#fault()
+    if (fault === "breaks before") return this.#link.break()
+    const result =
+      this.server.refusalOf(request, written.node, this.#link.random) ??
+      (fault === undefined || fault === "breaks after"
+        ? this.server.execute(request)
+        : this.server.refusing(request, fault))
+    if (fault === "breaks after") this.#link.break()
     if (this.isBroken) return
     const { time } = this.server
     this.#lastReply = Math.max(this.#lastReply, time.now + this.#link.latency())
     time.after(this.#lastReply - time.now, () => {
       if (!this.isBroken && this.#unanswered.delete(written)) written.onExit(result)
     })
+  }
+
+  /** What goes wrong with a command that arrives. */
+  #fault(): string | undefined {
+    const { errors = 0 } = this.#link.faults
+    const { random } = this.#link
+    if (errors === 0 || this.isBroken || random() >= errors) return undefined
+    const all = ["breaks before", "breaks after", "NOSCRIPT No matching script. Please use EVAL.", ...refusals]
+    return all[between(random, 0, all.length - 1)]
   }
 
   /** Nothing arrives for a while, and nothing is lost. */
@@ -273,6 +408,8 @@ class Connection {
 }
 
 interface Subscription {
+  /** Listens at the server that serves the channel now, in place of the one before. */
+  listen: () => void
   readonly onSignal: (signal: RedisDriver.Signal) => void
   readonly onFailure: (error: LockStoreError) => void
   readonly channel: string
@@ -285,12 +422,15 @@ export class Link {
   readonly random: Random
   readonly commandTimeoutMillis: number
   readonly #observer: Observer
+  /** That of its clients. */
+  readonly process: Process
+  readonly #clockRate: number
   faults: Faults
   isCut = false
+  /** The node that serves the slot, as far as is known. */
+  node = 0
   #connection: Connection | undefined
   readonly #old: Array<Connection> = []
-  /** What is known of the server's clock, which may be another server's after a reconnect. */
-  readonly clocks: InstanceType<typeof ServerClocks>
   readonly #subscriptions = new Set<Subscription>()
   #lastSubscribed = 0
   /** Called when commands can be sent again. */
@@ -303,7 +443,8 @@ export class Link {
     faults: Faults,
     commandTimeoutMillis: number,
     observer: Observer,
-    clockRate = 1
+    clockRate = 1,
+    process = new Process(server.time)
   ) {
     this.client = client
     this.server = server
@@ -312,16 +453,23 @@ export class Link {
     this.commandTimeoutMillis = commandTimeoutMillis
     this.#observer = observer
     this.#connection = new Connection(this, server)
-    this.clocks = new ServerClocks(
-      () => (server.time.now - server.time.start) * clockRate,
-      () => this.serverName
-    )
+    this.process = process
+    this.#clockRate = clockRate
     server.connect(this)
   }
 
-  /** Another one may answer after each reconnect. */
+  /** What a client knows of the server's clock, which may be another server's after a reconnect: nothing yet. */
+  makeClocks(): InstanceType<typeof ServerClocks> {
+    const { time } = this.server
+    return new ServerClocks(
+      () => (time.now - time.start) * this.#clockRate,
+      () => this.serverName
+    )
+  }
+
+  /** Another one may answer after each reconnect, or redirection. */
   get serverName(): string {
-    return String(this.#old.length)
+    return `${this.#old.length}, node ${this.node}`
   }
 
   latency(): number {
@@ -353,15 +501,15 @@ export class Link {
     this.#old.push(connection)
     const reconnect = () => {
       if (this.#connection !== undefined) return
-      if (this.isCut || this.server.isDown || this.server.isStopped) this.server.time.after(20, reconnect)
+      if (this.isCut || this.server.isDown || this.server.isStopped) this.process.after(20, reconnect)
       else {
         this.#connection = new Connection(this, this.server)
         for (const listener of this.reconnectListeners) listener()
       }
     }
     const delay = this.random() < 0.5 ? 0 : between(this.random, 1, 100)
-    if (delay === 0) reconnect()
-    else this.server.time.after(delay, reconnect)
+    if (delay === 0) this.process.whenAwake(reconnect)
+    else this.process.after(delay, reconnect)
     connection.break()
     this.#breakSubscriptions()
   }
@@ -369,7 +517,18 @@ export class Link {
   #breakSubscriptions(): void {
     const subscriptions = [...this.#subscriptions]
     this.#subscriptions.clear()
-    for (const { channel, onFailure } of subscriptions) onFailure(unreachable("subscribe", channel, "ConnectionLost"))
+    for (const { channel, onFailure } of subscriptions) {
+      this.process.whenAwake(() => onFailure(unreachable("subscribe", channel, "ConnectionLost")))
+    }
+  }
+
+  /** Its channels are served elsewhere: what is published before they are subscribed there is lost. */
+  relocateSubscriptions(): void {
+    for (const subscription of this.#subscriptions) {
+      this.process.after(between(this.random, 1, 1000), () => {
+        if (this.#subscriptions.has(subscription)) subscription.listen()
+      })
+    }
   }
 
   cut(): void {
@@ -395,56 +554,77 @@ export class Link {
     return Math.max(0, ...this.#old.map((connection) => connection.restsAt))
   }
 
-  /** Sends one operation; the result abandons it. */
+  /** Sends one operation, again if it is refused so that a driver sends it again; the result abandons it. */
   send(
     operation: LockStore.Operation,
     keys: ReadonlyArray<string>,
     args: ReadonlyArray<string | number>,
     onExit: (result: Result) => void
   ): () => void {
-    const connection = this.#connection
-    if (connection === undefined || this.#isUnreachable()) {
-      onExit(failed("NotConnected"))
-      return () => {}
-    }
     const { time } = this.server
     const request: Request = { operation, keys, args, client: this.client, sentAt: time.now, givenUpAt: undefined }
+    let isOver = false
+    let refused: Result | undefined
+    let forget = () => {}
+    let cancelTimeout = () => {}
+    const abandon = () => {
+      isOver = true
+      cancelTimeout()
+      forget()
+      request.givenUpAt ??= time.now
+    }
     const end = (result: Result) => {
+      if (isOver) return
+      isOver = true
       cancelTimeout()
       if (Exit.isFailure(result)) request.givenUpAt ??= time.now
       onExit(result)
     }
-    const forget = connection.write(request, end)
-    const cancelTimeout = time.after(this.commandTimeoutMillis, () => {
-      forget()
-      request.givenUpAt = time.now
-      onExit(failed("TimedOut"))
+    const write = () => {
+      const connection = this.#connection
+      if (connection === undefined || this.#isUnreachable()) return end(failed("NotConnected"))
+      refused = undefined
+      forget = connection.write(request, (result) => this.process.whenAwake(() => receive(result)))
+    }
+    const receive = (result: Result) => {
+      if (isOver) return
+      const pause = pauseBeforeResending(result)
+      if (pause === undefined) return end(result)
+      this.node = this.server.node
+      refused = result
+      if (pause === 0) write()
+      else forget = this.process.after(pause, write)
+    }
+    write()
+    if (isOver) return () => {}
+    const connection = this.#connection!
+    cancelTimeout = this.process.after(this.commandTimeoutMillis, () => {
+      abandon()
+      onExit(refused ?? failed("TimedOut"))
       // a driver gives up a connection that stays silent
-      if (this.random() < 0.3 && connection === this.#connection) this.break()
+      if (refused === undefined && this.random() < 0.3 && connection === this.#connection) this.break()
     })
     if (this.random() < this.faults.loss) {
       time.after(between(this.random, 0, 2 * this.faults.latencyMillis), () => {
         if (connection === this.#connection) this.break()
       })
     }
-    return () => {
-      cancelTimeout()
-      forget()
-      request.givenUpAt ??= time.now
-    }
+    return abandon
   }
 
   /** The message comes once more, behind later ones; or one like it that the server has not sent. */
   #repeatOrForge(subscription: Subscription, { message }: Extract<RedisDriver.Signal, { _tag: "Message" }>): void {
     const again = this.random() < 0.5 ? message : forgedFrom(message, this.random)
     this.server.time.after(this.latency() + this.lateness(), () => {
-      if (this.#subscriptions.has(subscription)) subscription.onSignal({ _tag: "Message", message: again })
+      this.process.whenAwake(() => {
+        if (this.#subscriptions.has(subscription)) subscription.onSignal({ _tag: "Message", message: again })
+      })
     })
   }
 
   /** Subscribes to a channel; the result ends the subscription. */
   subscribe(channel: string, onSignal: Subscription["onSignal"], onFailure: Subscription["onFailure"]): () => void {
-    const subscription: Subscription = { channel, onSignal, onFailure }
+    const subscription: Subscription = { channel, onSignal, onFailure, listen: () => {} }
     if (this.#isUnreachable()) {
       onFailure(unreachable("subscribe", channel))
       return () => {}
@@ -455,21 +635,24 @@ export class Link {
     const tell = (signal: RedisDriver.Signal) => {
       const lies = this.random() < this.faults.lying ? this.lateness() : 0
       last = Math.max(last, time.now + this.latency() + lies)
-      time.after(last - time.now, () => {
+      this.process.after(last - time.now, () => {
         if (this.#subscriptions.has(subscription)) onSignal(signal)
       })
       if (signal._tag === "Message" && this.random() < this.faults.lying) this.#repeatOrForge(subscription, signal)
     }
     let stop = () => {}
+    subscription.listen = () => {
+      stop()
+      stop = this.server.db.listen(channel, (message) => {
+        if (this.random() >= this.faults.loss) tell({ _tag: "Message", message })
+      })
+      tell({ _tag: "Subscribed" })
+    }
     // over one connection, in the order in which they were sent
     this.#lastSubscribed = Math.max(this.#lastSubscribed, time.now + this.latency())
     time.after(this.#lastSubscribed - time.now, () =>
       this.server.whenAwake(() => {
-        if (!this.#subscriptions.has(subscription)) return
-        stop = this.server.db.listen(channel, (message) => {
-          if (this.random() >= this.faults.loss) tell({ _tag: "Message", message })
-        })
-        tell({ _tag: "Subscribed" })
+        if (this.#subscriptions.has(subscription)) subscription.listen()
       })
     )
     return () => {
@@ -539,20 +722,20 @@ const runBlocking = (
 }
 
 /** The store that a client reaches over a link. */
-export const storeOf = (link: Link): LockStore.LockStore["Service"] => ({
+export const storeOf = (link: Link, clocks = link.makeClocks()): LockStore.LockStore["Service"] => ({
   run: sending({
     eval: ({ name }, keys, args) =>
       Effect.callback<RedisDriver.Reply, RedisDriver.RedisDriverError>((resume) => {
         const giveUp = link.send(name as LockStore.Operation, keys, args, resume)
         return Effect.sync(giveUp)
       }),
-    clocks: link.clocks,
+    clocks,
     lifeMillis: link.commandTimeoutMillis
   }),
   commandLifeMillis: link.commandTimeoutMillis,
   commandTimeoutMillis: link.commandTimeoutMillis,
-  serverMicros: (key) => link.clocks.latestMicros(key),
-  longestSince: (key, serverMicros) => link.clocks.of(key).longestSince(serverMicros, link.clocks.now()),
+  serverMicros: (key) => clocks.latestMicros(key),
+  longestSince: (key, serverMicros) => clocks.of(key).longestSince(serverMicros, clocks.now()),
   acknowledges: acknowledging(link),
   reconnects: Stream.callback<void>((queue) =>
     Effect.acquireRelease(

@@ -1,6 +1,7 @@
 /**
  * Finds out whether only clients that may share a lock are inside at the same time, and whether their tokens rise.
  */
+import type { Process } from "./network.ts"
 import type { Side } from "./workload.ts"
 
 /** A holder of one side, which may re-enter what it holds. */
@@ -8,7 +9,17 @@ export interface Client {
   readonly side: Side
   /** Its description is the name of the worker. */
   readonly owner: symbol
+  readonly process: Process
+  /** Whether somebody who excludes it has entered while its process was stopped: it may leave, and do nothing else. */
+  isOvertaken?: boolean
 }
+
+/** Whether these leave no room for one more. */
+const crowds = (share: Side["share"], others: ReadonlyArray<Client>): boolean =>
+  typeof share === "object"
+    ? others.reduce((sum, { side }) => sum + (typeof side.share === "object" ? side.share.permits : 0), share.permits) >
+      share.of
+    : others.some(({ side }) => share === "nobody" || side.share === "nobody")
 
 /** What the locks of one name protect: the clients inside, and the last tokens. */
 export class Resource {
@@ -27,11 +38,14 @@ export class Resource {
   /** The violation, if there is one. */
   enter(client: Client, token: bigint | undefined): string | undefined {
     const { share } = client.side
-    const others = this.#inside.filter(({ owner }) => owner !== client.owner).map(({ side }) => side.share)
-    const isCrowded =
-      typeof share === "object"
-        ? others.reduce((sum, other) => sum + (typeof other === "object" ? other.permits : 0), share.permits) > share.of
-        : others.some((other) => share === "nobody" || other === "nobody")
+    const all = this.#inside.filter(({ owner }) => owner !== client.owner)
+    const others = all.filter(({ process }) => !process.isBehind)
+    const isCrowded = crowds(share, others)
+    if (crowds(share, all)) {
+      for (const other of all) {
+        if (other.process.isBehind && (typeof share === "object" || crowds(share, [other]))) other.isOvertaken = true
+      }
+    }
     this.#inside.push(client)
     // where leases end early, tokens rise in the order of grants, not of entries
     if (this.#mayBeShared) return undefined

@@ -49,12 +49,12 @@ export class VirtualTime {
 
   readonly clock: Clock.Clock = this.clockAt(1)
 
-  /** A clock that runs at a rate of its own. */
-  clockAt(rate: number): Clock.Clock {
+  /** A clock that runs at a rate of its own; `after` calls back by it. */
+  clockAt(rate: number, after = this.after.bind(this)): Clock.Clock {
     return clockOf({
       wallMillis: () => this.now,
       monotonicMillis: () => (this.now - this.start) * rate,
-      after: (millis, run) => this.after(millis / rate, run)
+      after: (millis, run) => after(millis / rate, run)
     })
   }
 
@@ -66,11 +66,14 @@ export class VirtualTime {
   /** Runs a program to its end. Microtasks and the platform's own timers, which a closing client goes by, are part of it meanwhile. */
   run<A, E>(program: Effect.Effect<A, E>): Exit.Exit<A, E> {
     const { queueMicrotask, setTimeout } = globalThis
+    const { now } = performance
+    performance.now = () => this.now - this.start
     globalThis.queueMicrotask = (task) => void this.#soon.push(task)
     globalThis.setTimeout = ((task: () => void, millis = 0) => this.after(millis, task)) as unknown as typeof setTimeout
     try {
       return this.#run(program)
     } finally {
+      performance.now = now
       globalThis.queueMicrotask = queueMicrotask
       globalThis.setTimeout = setTimeout
     }

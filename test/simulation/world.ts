@@ -16,7 +16,7 @@ import {
   Option,
   References,
   Scheduler,
-  type Scope
+  Scope
 } from "effect"
 import { type AcknowledgeOptions, Lock, type LockStore, RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
@@ -25,7 +25,17 @@ import { History } from "./history.ts"
 import { injectFaults } from "./injectFaults.ts"
 import { playLatches } from "./latches.ts"
 import { forgottenAfter, isKept, look, reap } from "./leftovers.ts"
-import { between, clientOver, type Faults, Link, type Observer, type Random, type Request, Server } from "./network.ts"
+import {
+  between,
+  clientOver,
+  type Faults,
+  Link,
+  type Observer,
+  Process,
+  type Random,
+  type Request,
+  Server
+} from "./network.ts"
 import type { Result } from "./memory.ts"
 import { type Client, Resource } from "./resource.ts"
 import { VirtualTime } from "./virtualTime.ts"
@@ -41,6 +51,14 @@ export interface WorldOptions extends Workload {
   readonly failover?: "acknowledged" | "losing" | undefined
   /** Whether the servers' clocks are set while it runs. A lease may then end early, so that others get in. */
   readonly clocksStep?: boolean
+  /** Whether any command may be refused with any error, or lose its connection just before or after it takes effect. */
+  readonly errors?: boolean
+  /** By how much the clocks of a cluster's nodes differ at most, between which the slot of all names moves. Default: it does not move. */
+  readonly nodeSkewMillis?: number
+  /** Whether processes stop, for up to three leases. */
+  readonly stalls?: boolean
+  /** Whether there are two clients in each process, over the same connections; and whether they are closed and replaced while it runs. */
+  readonly sharesProcesses?: boolean
   /** The longest time after which something that was written to a broken connection still arrives. Default: a minute, or three seconds. */
   readonly lateMillis?: number
   /** Whether to check that no key is left behind or appears late. Default: true. */
@@ -106,6 +124,16 @@ export const world = (options: WorldOptions): Report =>
     throw Cause.squash(exit.cause)
   })
 
+/** A client of a process: when it is closed, another takes its place. */
+interface Seat {
+  readonly process: Process
+  /** The other client of the process, if there is one. */
+  other: Seat | undefined
+  context: Context.Context<LockServices>
+  scope: Scope.Closeable
+  readonly open: Effect.Effect<Context.Context<LockServices>, never, Scope.Scope>
+}
+
 /** A check of a world has failed. */
 export class WorldFailure extends Error {
   readonly problem: string
@@ -129,11 +157,19 @@ class World {
   readonly history: History
   readonly servers: ReadonlyArray<Server>
   readonly links: Array<Link> = []
+  readonly processes: Array<Process> = []
   readonly report: Report = { entered: 0, lost: 0, refused: 0, commands: 0 }
   readonly #resources: Map<string, Resource>
   readonly #faults: Faults
   readonly #forgets: boolean
   readonly #clocksStep: boolean
+  /** By how much commands may take effect late, as their deadlines may be by another clock. */
+  readonly #slackMillis: number
+  readonly #nodeSkewMillis: number | undefined
+  readonly #stalls: boolean
+  readonly #sharesProcesses: boolean
+  /** Whether something may be lost for good with a client that closes while it cannot reach the server. */
+  readonly #keepsData: boolean
   readonly #failover: WorldOptions["failover"]
   readonly #leaseMillis: number
   readonly #isSmall: boolean
@@ -159,15 +195,19 @@ class World {
   constructor(
     {
       clocksStep = false,
+      errors = false,
       failover,
       isSmall = false,
       hasLatch = false,
       keepsData = false,
       lateMillis = isSmall ? 3000 : 60_000,
       leavesNothing = true,
+      nodeSkewMillis,
       seed,
       servers: count,
-      sides
+      sharesProcesses = false,
+      sides,
+      stalls = false
     }: WorldOptions,
     time: VirtualTime
   ) {
@@ -177,6 +217,11 @@ class World {
     this.history = new History(time)
     const random = (this.random = randomOf(seed))
     this.#clocksStep = clocksStep
+    this.#slackMillis = clocksStep ? longestStepMillis : (nodeSkewMillis ?? 0)
+    this.#nodeSkewMillis = nodeSkewMillis
+    this.#stalls = stalls
+    this.#sharesProcesses = sharesProcesses
+    this.#keepsData = keepsData
     this.#failover = failover
     // in the longer one clocks drift apart by more than it takes to ask, and what is left behind is not free soon
     this.#leaseMillis = isSmall && seed % 2 === 0 ? longestLeaseMillis : 1000
@@ -189,11 +234,13 @@ class World {
       latencyMillis: between(random, 1, 10),
       loss: [0, 0.001, 0.01][between(random, 0, 2)]!,
       lying: [0, 0.01, 0.1, 0.5][between(random, 0, 3)]!,
-      lateMillis
+      lateMillis,
+      errors: errors ? [0.01, 0.05, 0.2][between(random, 0, 2)]! : 0
     }
     // servers that forget their tokens go by their clocks, which may differ by less than they stay away
     this.#forgets = random() < 0.5 && !keepsData && !clocksStep && failover === undefined
-    const skewMillis = this.#forgets ? this.#leaseMillis / 2 : 3_600_000
+    const skewMillis =
+      nodeSkewMillis !== undefined ? nodeSkewMillis / 2 : this.#forgets ? this.#leaseMillis / 2 : 3_600_000
     const longestLag = [5, 300, 300][between(random, 0, 2)]!
     const lag = failover && (() => between(random, 1, longestLag))
     this.servers = Arr.range(1, count).map(
@@ -218,14 +265,19 @@ class World {
     }
     const age = this.time.now - request.sentAt
     if (
-      age > commandTimeoutMillis * (1 + drift) + (this.#clocksStep ? longestStepMillis : 0) &&
+      age > commandTimeoutMillis * (1 + drift) + this.#slackMillis &&
       creating.has(request.operation) &&
       Exit.isSuccess(result)
     ) {
       this.fail(`${request.operation} takes effect ${Math.round(age)} ms after it was sent`)
     }
     // late by no more than a clock was set back: what it has acquired ends with its lease
-    if (this.#clocksStep && age > commandTimeoutMillis && creating.has(request.operation) && Exit.isSuccess(result)) {
+    if (
+      this.#slackMillis > 0 &&
+      age > commandTimeoutMillis &&
+      creating.has(request.operation) &&
+      Exit.isSuccess(result)
+    ) {
       this.#leasesEndAt = this.time.now + longestLeaseMillis
       this.#hasLatePlaces ||= request.operation.startsWith("fair_lock/")
       if (request.operation.startsWith("latch/")) this.#lateLatchCommands++
@@ -280,14 +332,20 @@ class World {
     Effect.gen({ self: this }, function* () {
       const { links, random, sides, time } = this
       const scope = yield* Effect.scope
-      const contexts = yield* Effect.forEach(Arr.range(1, clients), (number) => {
-        const rate = 1 + (random() < 0.5 ? drift : -drift)
-        const own = this.servers.map(
-          (server) => new Link(number, server, random, this.#faults, commandTimeoutMillis, this.observer, rate)
-        )
-        links.push(...own)
-        return this.#makeClient(own, time.clockAt(rate))
-      })
+      const seats = Arr.flatten(
+        yield* Effect.forEach(Arr.range(1, this.#sharesProcesses ? 2 : clients), (number) => {
+          const rate = 1 + (random() < 0.5 ? drift : -drift)
+          const process = new Process(time)
+          this.processes.push(process)
+          const own = this.servers.map(
+            (server) =>
+              new Link(number, server, random, this.#faults, commandTimeoutMillis, this.observer, rate, process)
+          )
+          links.push(...own)
+          const open = this.#makeClient(own, time.clockAt(rate, process.after.bind(process)))
+          return this.#seats(process, open, this.#sharesProcesses ? 2 : 1)
+        })
+      )
 
       const chaos = yield* Effect.forkIn(
         injectFaults({
@@ -297,6 +355,14 @@ class World {
           forgets: this.#forgets,
           clocksStep: this.#clocksStep,
           failsOver: this.#failover !== undefined,
+          refuses: (this.#faults.errors ?? 0) > 0,
+          nodeSkewMillis: this.#nodeSkewMillis,
+          processes: this.#stalls ? this.processes : [],
+          // permits that a client cannot give back as it closes may never come back
+          closes:
+            this.#sharesProcesses && !this.#keepsData
+              ? seats.map((seat) => Effect.andThen(this.#replace(seat), this.#awaitLeases))
+              : [],
           leaseMillis: this.#leaseMillis,
           longestStepMillis
         }),
@@ -305,7 +371,11 @@ class World {
       if (this.#hasLatch) {
         const released = Effect.scoped(
           playLatches(
-            contexts.map((context) => (effect) => Effect.provideContext(effect, context)),
+            seats.map(
+              ({ context }) =>
+                (effect) =>
+                  Effect.provideContext(effect, context)
+            ),
             random,
             (event) => this.history.note(event),
             (problem) => this.fail(problem),
@@ -317,10 +387,10 @@ class World {
       const workers = yield* Effect.forEach(
         sides.length === 0
           ? []
-          : contexts.flatMap((context, i) =>
-              Arr.range(1, this.#workersEach).map((number) => [context, `client ${i + 1}, worker ${number}`] as const)
+          : seats.flatMap((seat, i) =>
+              Arr.range(1, this.#workersEach).map((number) => [seat, `client ${i + 1}, worker ${number}`] as const)
             ),
-        ([context, name]) => Effect.forkIn(Effect.provideContext(this.worker(name), context), scope)
+        ([seat, name]) => Effect.forkIn(Effect.provideContext(this.worker(name, seat), seat.context), scope)
       )
       yield* this.#within(600 * this.#leaseMillis, Fiber.joinAll(workers), "the workers never end")
       yield* Fiber.interrupt(chaos)
@@ -328,17 +398,27 @@ class World {
       this.history.note("the faults are over")
       for (const link of links) link.heal()
       for (const server of this.servers) server.heal()
+      for (const process of this.processes) process.resume()
       // in small worlds nothing may need the end of its lease in order to be free
       const leasesMillis = this.#isSmall ? 2000 : 2 * this.#leaseMillis
       const settleMillis = leasesMillis + 10 * commandTimeoutMillis + (this.#clocksStep ? 2 * longestStepMillis : 0)
       // late commands arrive either when nothing else happens any more, or while others wait
-      const isBusy = random() < 0.25 && sides.length > 0 && !this.#isSmall
+      const isBusy = (random() < 0.25 || this.#sharesProcesses) && sides.length > 0 && !this.#isSmall
       if (isBusy) {
-        const isDone = () => time.now > Math.max(...links.map(({ restsAt }) => restsAt)) + 2000
         const settledAt = time.now + settleMillis
-        const late = yield* Effect.forEach(contexts, (context, i) =>
-          Effect.forkIn(Effect.provideContext(this.late(`client ${i + 1}, late`, settledAt, isDone), context), scope)
+        let isClosing = this.#sharesProcesses
+        const isDone = () => !isClosing && time.now > Math.max(...links.map(({ restsAt }) => restsAt)) + 2000
+        const late = yield* Effect.forEach(seats, (seat, i) =>
+          Effect.forkIn(
+            Effect.provideContext(this.late(`client ${i + 1}, late`, seat, settledAt, isDone), seat.context),
+            scope
+          )
         )
+        if (isClosing) {
+          yield* Effect.sleep(settleMillis)
+          for (const seat of seats) yield* Effect.andThen(Effect.sleep(between(random, 0, 2000)), this.#close(seat))
+          isClosing = false
+        }
         while (!isDone()) {
           yield* Effect.sleep(500)
           if (time.now > settledAt) this.#checkQueues()
@@ -347,6 +427,7 @@ class World {
       }
       yield* Effect.sleep(settleMillis)
       yield* Effect.sleep(Math.max(0, this.#leasesEndAt - time.now))
+      const contexts = seats.map(({ context }) => context)
       if (this.#hasLatePlaces) yield* this.#ask(contexts[0]!, scope)
       yield* this.checkEnd(contexts)
       if (!isBusy) {
@@ -378,6 +459,57 @@ class World {
       return this.report
     })
   )
+
+  /** So many clients of one process. */
+  #seats(process: Process, open: Seat["open"], count: number): Effect.Effect<ReadonlyArray<Seat>, never, Scope.Scope> {
+    return Effect.gen({ self: this }, function* () {
+      const outer = yield* Effect.scope
+      const seats: Array<Seat> = []
+      for (let i = 0; i < count; i++) {
+        const scope = yield* Scope.fork(outer)
+        const context = yield* Scope.provide(open, scope)
+        seats.push({ process, context, scope, open, other: undefined })
+      }
+      for (const seat of seats) seat.other = seats.find((other) => other !== seat)
+      return seats
+    })
+  }
+
+  /** Closes a client, and opens another in its place. */
+  #replace(seat: Seat): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      const { scope } = seat
+      const opened = yield* Scope.make()
+      seat.context = yield* Scope.provide(seat.open, opened)
+      seat.scope = opened
+      this.history.note("a client closes, another takes its place")
+      yield* Scope.close(scope, Exit.void)
+      this.history.note("the client is closed")
+    })
+  }
+
+  /** Closes a client while all is well: nothing of it may be left. */
+  #close(seat: Seat): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { clientId } = Context.get(seat.context, RedisLock.RedisLock) as unknown as LockClient
+      return Effect.andThen(
+        this.#replace(seat),
+        Effect.sync(() => {
+          for (const server of this.servers) {
+            for (const key of server.db.keys()) {
+              const left = `${key} ${JSON.stringify(look(server, key))}`
+              if (!isKept(key) && left.includes(clientId)) this.fail(`a client that has closed leaves ${left}`)
+            }
+          }
+        })
+      )
+    })
+  }
+
+  /** What a client could not give back as it closed is free when its lease ends. */
+  readonly #awaitLeases: Effect.Effect<void> = Effect.sync(() => {
+    this.#leasesEndAt = this.time.now + longestLeaseMillis
+  })
 
   /** Acquires every lock once, and waits for as long as places are kept for clients that could not report. */
   #ask(context: Context.Context<LockServices>, scope: Scope.Scope): Effect.Effect<void> {
@@ -469,36 +601,63 @@ class World {
   }
 
   /** What a section does when it goes on: never after the deadline of what it holds. */
-  #step({ side }: Client, ensureHeld: Granted["ensureHeld"] = Effect.void): Effect.Effect<void> {
-    return Effect.catch(ensureHeld, ({ reason }) =>
-      // of one owner's sections, another one may have released the hold that this one was given
-      reason === "Released"
-        ? Effect.void
-        : this.fail(`a section of "${side.names.join()}" takes a step after its deadline (${reason})`)
+  #step(client: Client, ensureHeld: Granted["ensureHeld"] = Effect.void): Effect.Effect<void> {
+    const name = `a section of "${client.side.names.join()}"`
+    return Effect.andThen(
+      Effect.catch(ensureHeld, ({ reason }) =>
+        // of one owner's sections, another one may have released the hold that this one was given
+        reason === "Released" ? Effect.void : this.fail(`${name} takes a step after its deadline (${reason})`)
+      ),
+      () => (client.isOvertaken === true ? this.fail(`${name} takes a step beside a rival`) : Effect.void)
     )
   }
 
   /** Is inside for a while: never while the section waits to acquire, renew or release an inner lock. */
-  work(client: Client, millis: number, { ensureHeld }: Granted, token?: bigint): Effect.Effect<void> {
+  work<R = never>(
+    client: Client,
+    { ensureHeld }: Granted,
+    during: Effect.Effect<void, never, R>,
+    token?: bigint
+  ): Effect.Effect<void, never, R> {
     return Effect.acquireUseRelease(
       this.enter(client, token),
-      () => Effect.andThen(Effect.sleep(millis), this.#step(client, ensureHeld)),
+      () => Effect.andThen(during, this.#step(client, ensureHeld)),
       () => this.leave(client)
     )
   }
 
-  stay(side: Side, owner: symbol, isInner: boolean, granted: Granted): Effect.Effect<void, Failure, LockServices> {
+  /** Tries to enter with the other client of its process, which knows nothing of what this one holds. */
+  #rival({ side }: Client, name: string, other: Seat): Effect.Effect<void> {
+    const client: Client = { side, owner: Symbol(name), process: other.process }
+    const waitTime = this.random() < 0.5 ? 0 : 300
+    return Effect.suspend(() =>
+      Effect.ignore(
+        side.run((granted) => this.work(client, granted, Effect.sleep(10), granted.token), { waitTime })
+      ).pipe(Effect.provideContext(other.context))
+    )
+  }
+
+  stay(
+    seat: Seat,
+    side: Side,
+    owner: symbol,
+    isInner: boolean,
+    granted: Granted
+  ): Effect.Effect<void, Failure, LockServices> {
     const { random } = this
     return Effect.gen({ self: this }, function* () {
-      const client: Client = { side, owner }
+      const client: Client = { side, owner, process: seat.process }
       this.report.entered++
-      yield* this.work(client, between(random, 0, 300), granted, isInner ? undefined : granted.token)
+      yield* this.work(client, granted, Effect.sleep(between(random, 0, 300)), isInner ? undefined : granted.token)
       // entered again and left, perhaps several times
       for (let times = isInner ? 0 : between(random, 0, 3) - 1; times > 0; times--) {
         const inner = this.#innerOf(side)
         if (inner === undefined) break
-        yield* Effect.ignore(inner.run((granted) => this.stay(inner, owner, true, granted), this.options()))
-        if (random() < 0.5) yield* this.work(client, between(random, 0, 300), granted)
+        yield* Effect.ignore(inner.run((granted) => this.stay(seat, inner, owner, true, granted), this.options()))
+        if (random() < 0.5) yield* this.work(client, granted, Effect.sleep(between(random, 0, 300)))
+      }
+      if (seat.other !== undefined && random() < 0.3) {
+        yield* this.work(client, granted, this.#rival(client, `${owner.description}, other client`, seat.other))
       }
       const leaseMillis = this.#leaseMillis
       if (granted.renew !== undefined && this.#failover !== "acknowledged" && random() < 0.2) {
@@ -507,19 +666,21 @@ class World {
       // in small worlds most sections outlast a lease that is not renewed, while others wait for its end
       const [share, least] = this.#isSmall ? [0.5, leaseMillis] : [0.2, 0]
       const millis = random() < share ? between(random, least, 2 * leaseMillis) : between(random, 0, 100)
-      yield* this.work(client, millis, granted)
+      yield* this.work(client, granted, Effect.sleep(millis))
     })
   }
 
   /** Enters one section, or two of one owner at the same time. */
-  visit(worker: string, side: Side): Effect.Effect<void, Failure, LockServices> {
+  visit(worker: string, side: Side, seat: Seat): Effect.Effect<void, Failure, LockServices> {
     const owner = Symbol(worker)
     const other = this.random() < 0.2 ? this.#innerOf(side) : undefined
     return other === undefined
-      ? side.run((granted) => this.stay(side, owner, false, granted), this.options())
+      ? side.run((granted) => this.stay(seat, side, owner, false, granted), this.options())
       : Lock.withOwner(
           Effect.all(
-            [side, other].map((side) => side.run((granted) => this.stay(side, owner, true, granted), this.options())),
+            [side, other].map((side) =>
+              side.run((granted) => this.stay(seat, side, owner, true, granted), this.options())
+            ),
             { concurrency: "unbounded", discard: true }
           )
         )
@@ -534,13 +695,13 @@ class World {
     return candidates[between(this.random, 0, candidates.length - 1)]
   }
 
-  worker(name: string): Effect.Effect<void, never, LockServices> {
+  worker(name: string, seat: Seat): Effect.Effect<void, never, LockServices> {
     const { random, report, sides } = this
     return Effect.gen({ self: this }, function* () {
       for (let i = 0; i < this.#sectionsEach; i++) {
         yield* Effect.sleep(between(random, 0, 200))
         const side = sides[between(random, 0, sides.length - 1)]!
-        const section = this.visit(name, side)
+        const section = Effect.provideContext(this.visit(name, side, seat), seat.context)
         const exit = yield* Effect.exit(
           random() < 0.15 ? Effect.timeoutOption(section, between(random, 1, 600)) : section
         )
@@ -554,18 +715,20 @@ class World {
   }
 
   /** Keeps acquiring after the faults are over, and must get in within the wait time. */
-  late(name: string, settledAt: number, isDone: () => boolean): Effect.Effect<void, never, LockServices> {
+  late(name: string, seat: Seat, settledAt: number, isDone: () => boolean): Effect.Effect<void, never, LockServices> {
     const { random, sides, time } = this
     return Effect.gen({ self: this }, function* () {
       while (!isDone()) {
         yield* Effect.sleep(between(random, 0, 500))
         const side = sides[between(random, 0, sides.length - 1)]!
-        const client: Client = { side, owner: Symbol(name) }
+        const client: Client = { side, owner: Symbol(name), process: seat.process }
         const since = time.now
         const exit = yield* Effect.exit(
-          side.run((granted) => this.work(client, between(random, 0, 200), granted, granted.token), {
-            waitTime: random() < 0.3 ? 100 : longestWaitMillis
-          })
+          side
+            .run((granted) => this.work(client, granted, Effect.sleep(between(random, 0, 200)), granted.token), {
+              waitTime: random() < 0.3 ? 100 : longestWaitMillis
+            })
+            .pipe(Effect.provideContext(seat.context))
         )
         if (Exit.isSuccess(exit) || time.now - since < longestWaitMillis || since < settledAt) continue
         return yield* this.fail(`"${side.names}" lets nobody in, though all is well: ${Cause.pretty(exit.cause)}`)
