@@ -105,7 +105,10 @@ const encoded = <A, E, R>(self: Effect.Effect<A, E | Schema.SchemaError, R>) =>
 
 /** Runs a section as the leader; gives up the campaign after the wait time. */
 const leader = (
-  lead: (section: (leadership: LeaderElection.Leadership<string>) => ReturnType<Side["run"]>) => ReturnType<Side["run"]>
+  lead: (
+    section: (leadership: LeaderElection.Leadership<string>) => ReturnType<Side["run"]>
+  ) => ReturnType<Side["run"]>,
+  ensureLeading = (leadership: LeaderElection.Leadership<string>) => leadership.ensureLeading
 ): Side => ({
   names: [election.name],
   share: "nobody",
@@ -116,7 +119,7 @@ const leader = (
       const led = lead((leadership) => {
         isElected = true
         const renew = () => encoded(leadership.proclaim("again"))
-        return section({ token: leadership.term, renew })
+        return section({ token: leadership.term, ensureHeld: ensureLeading(leadership), renew })
       })
       const waited = Duration.max(Duration.fromInputUnsafe(waitTime), Duration.millis(500))
       const givenUp = Effect.andThen(Effect.sleep(waited), () =>
@@ -126,14 +129,17 @@ const leader = (
     })
 })
 
-const campaigning = leader((section) =>
-  encoded(
-    Effect.scoped(
-      Effect.flatMap(LeaderElection.campaign(election, { proclaim: "first" }), (leadership) =>
-        Effect.raceFirst(section(leadership), leadership.awaitLost)
+const campaigning = leader(
+  (section) =>
+    encoded(
+      Effect.scoped(
+        Effect.flatMap(LeaderElection.campaign(election, { proclaim: "first" }), (leadership) =>
+          Effect.raceFirst(section(leadership), leadership.awaitLost)
+        )
       )
-    )
-  )
+    ),
+  // it has to check by itself before each step, and then waits for its end
+  ({ ensureLeading }) => Effect.catch(ensureLeading, () => Effect.never)
 )
 
 const whileLeading = leader((section) =>
