@@ -171,7 +171,8 @@ describe("the layer of a quorum", { concurrent: true }, () => {
         assert.strictEqual(
           error.message,
           "ConnectionRefused: 2 of 3 members of the quorum cannot be reached: " +
-            "member 2: connect ECONNREFUSED 127.0.0.1:1; member 3: connect ECONNREFUSED 127.0.0.1:2"
+            "member 2: connect ECONNREFUSED 127.0.0.1:1; member 3: connect ECONNREFUSED 127.0.0.1:2. " +
+            "Check that it runs and that address, port and TLS are right"
         )
       }).pipe(Effect.scoped)
   )

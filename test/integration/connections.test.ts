@@ -18,7 +18,14 @@ import { redisUrl } from "../kit/server/redisUrl.ts"
 import { until } from "../kit/eventually.ts"
 
 const locksOver = (options: IoRedis.IoRedisOptions) =>
-  Layer.build(Layer.fresh(Layer.provide(RedisLock.layer({ fallbackInterval: "1 minute" }), IoRedis.layer(options))))
+  Layer.build(
+    Layer.fresh(
+      Layer.provide(
+        RedisLock.layer({ fallbackInterval: "1 minute", releaseTimeout: "1 minute" }),
+        IoRedis.layer(options)
+      )
+    )
+  )
 
 /** One process holds a lock, another is woken by its release: both kinds of connection are in use. */
 const handsOver = (options: IoRedis.IoRedisOptions) =>

@@ -46,6 +46,7 @@ describe("a URL", () => {
         }
         const error = yield* Effect.flip(Effect.scoped(Layer.build(IoRedis.layer({ url: urlAs(user, "wr0ng") }))))
         assert.deepInclude(error, { _tag: "RedisDriverError", reason: "NotAuthenticated" })
+        assert.match((error as Error).message, /(:\d+|sock).*Check user and password$/s)
       })
   )
 
@@ -127,7 +128,7 @@ describe("no URL", () => {
         if (Result.isSuccess(built)) return console.log("Not tried, as there is a Redis on localhost:6379")
         const error = built.failure as RedisDriver.RedisDriverError
         assert.strictEqual(error.reason, "ConnectionRefused")
-        assert.match(error.message, /ECONNREFUSED.*; REDIS_URL is not set, so this was localhost:6379$/)
+        assert.match(error.message, /ECONNREFUSED.*; REDIS_URL is not set, so this was localhost:6379. Check/)
       }
     })
   )

@@ -20,6 +20,7 @@ import * as Stream from "effect/Stream"
 import { parseTimeout } from "./internal/options/acquireOptions.ts"
 import { checkLabel, connectionName as connectionNameOf, defaultLabel } from "./internal/options/ClientOptions.ts"
 import { allText, causeText, isError, jsonWithMessage, showable } from "./internal/report/shown.ts"
+import { storeReasons } from "./internal/report/storeReasons.ts"
 import * as Startable from "./internal/store/startable.ts"
 import { type InvalidLockOptions, StoreReason } from "./LockError.ts"
 
@@ -77,7 +78,9 @@ export class RedisDriverError extends Schema.TaggedError<RedisDriverError>("effe
   }
 ) {
   override get message(): string {
-    return `${this.reason}: ${causeText(this.cause)}`
+    // what the reason means is in the cause
+    const [, ...advice] = storeReasons[this.reason].split(". ")
+    return [`${this.reason}: ${causeText(this.cause)}`, ...advice].join(". ")
   }
 }
 jsonWithMessage(RedisDriverError)

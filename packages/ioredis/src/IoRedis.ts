@@ -20,6 +20,7 @@ import {
   checkOptions,
   nodesOf,
   sentinelsOf,
+  placeOf,
   targetOf
 } from "./internal/options/options.ts"
 import { makeCluster, makeSentinel, makeServer } from "./internal/ownDriver.ts"
@@ -190,16 +191,23 @@ const layerFor = (
       const { warnings, ...others } = yield* commonOf(options, leaseTime)
       const kinds = acknowledge === undefined ? warnings.kinds : warnings.kinds.filter((kind) => kind !== "replicas")
       const common = { ...others, warnings: { ...warnings, kinds } }
-      switch (target?._tag) {
-        case "Cluster":
-          return yield* makeCluster(target.nodes, { ioredis }, common)
-        case "Sentinel":
-          return yield* makeSentinel(target, ioredis, common)
-        default:
-          return yield* makeServer(target?.address ?? {}, ioredis, common)
-      }
+      const made =
+        target?._tag === "Cluster"
+          ? makeCluster(target.nodes, { ioredis }, common)
+          : target?._tag === "Sentinel"
+            ? makeSentinel(target, ioredis, common)
+            : makeServer(target?.address ?? {}, ioredis, common)
+      return yield* Effect.mapError(made, (error) => {
+        const place = placeOf(target, ioredis)
+        const { message } = error.cause as Error
+        return message.includes(place) ? error : because(error, `${place}: ${message}`)
+      })
     })
   )
+
+/** The same failure, explained. */
+const because = ({ cause, reason }: RedisDriver.RedisDriverError, message: string) =>
+  new RedisDriver.RedisDriverError({ reason, cause: Object.assign(new Error(message), cause) })
 
 /** The options shared by all layers with connections of their own, checked. */
 const commonOf = (options: Omit<IoRedisOptions, "url" | "ioredis">, leaseTime?: Duration.Input) =>
@@ -453,18 +461,23 @@ export const layerConfig = (
           problem: "a driver cannot lead to a quorum: use IoRedis.layerRedisLockConfig, or set REDIS_URL"
         })
       }
-      return url === undefined ? byDefault(layer(timeouts)) : layer({ url, ...timeouts })
+      return fromEnvironment(url, layer({ url, ...timeouts }))
     })
   )
 
-/** Adds to the reason of a failure that nobody has said where Redis is. */
-const byDefault = <A>(self: Layer.Layer<A, RedisDriver.RedisDriverError | InvalidLockOptions>): typeof self =>
+/** With the names of the variables in its errors: one may not be set, so that it is localhost. */
+const fromEnvironment = <A>(
+  url: Redacted.Redacted | undefined,
+  self: Layer.Layer<A, RedisDriver.RedisDriverError | InvalidLockOptions>
+): typeof self =>
   Layer.effectContext(
     Effect.mapError(Layer.build(self), (error) => {
-      if (error._tag === "InvalidLockOptions") return error
-      const { cause, reason } = error
-      const explained = new Error(`${(cause as Error).message}; REDIS_URL is not set, so this was localhost:6379`)
-      return new RedisDriver.RedisDriverError({ reason, cause: Object.assign(explained, cause) })
+      if (error._tag === "InvalidLockOptions") {
+        return error.option === "url" ? new InvalidLockOptions({ option: "REDIS_URL", problem: error.problem }) : error
+      }
+      return url === undefined
+        ? because(error, `${(error.cause as Error).message}; REDIS_URL is not set, so this was localhost:6379`)
+        : error
     })
   )
 
@@ -572,10 +585,9 @@ export const layerRedisLockConfig: Layer.Layer<
   Effect.gen(function* () {
     const { quorum, url, ...timeouts } = yield* environment
     const options = { ...timeouts, ...(yield* RedisLock.settings) }
-    if (quorum.length > 0) return layerRedisLock({ urls: quorum, ...options })
-    return url === undefined
-      ? byDefault(layerRedisLock({ urls: ["redis://localhost:6379"], ...options }))
-      : layerRedisLock({ urls: [url], ...options })
+    return quorum.length > 0
+      ? layerRedisLock({ urls: quorum, ...options })
+      : fromEnvironment(url, layerRedisLock({ urls: [url ?? "redis://localhost:6379"], ...options }))
   })
 )
 
