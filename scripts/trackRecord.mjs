@@ -379,6 +379,11 @@ const fixes = {
     fixed: "for j = 1, each do\n    keys[j] =",
     broken: "for j = 1, 2 do\n    keys[j] ="
   },
+  "fair-rollback": {
+    file: `${internal}/hold/rollback.ts`,
+    fixed: "hasPlace || ownerRef.kind.queued",
+    broken: "hasPlace"
+  },
   "two-rollbacks": {
     file: `${internal}/hold/rollback.ts`,
     fixed: "if (client.overdueRollbacks > 0) return Effect.void\n",
