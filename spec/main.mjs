@@ -1,7 +1,8 @@
 /**
  * `pnpm spec`: checks the specifications. It runs the scenarios, shows for each protection what breaks without it, and simulates the
  * locks as they are, with all faults; always with the same seeds. `pnpm spec --long [minutes]` simulates with new seeds, for two hours by default.
- * `--only readWrite` checks one of them. With lock.qnt it also checks that this allows a run of the real library, as it was last built.
+ * `--only readWrite` checks one of them. It also checks that each allows a run of the real library, as it was last built: `--run 7` only that, of
+ * seed 7.
  * Fails if anything is violated that must hold, or if anything holds that must be violated.
  */
 import { execFileSync, spawn } from "node:child_process"
@@ -26,7 +27,8 @@ const specifications = {
     who: "PERMITS = 2, ONE = Set(1, 2), ALL = Set(2, 3)",
     calm: "PERMITS = 2, ONE = Set(1, 2), ALL = Set(3)"
   },
-  fairQueue: { who: "PROCESSES = Set(1, 2, 3)", calm: "PROCESSES = Set(1, 2, 3)" }
+  fairQueue: { who: "PROCESSES = Set(1, 2, 3)", calm: "PROCESSES = Set(1, 2, 3)" },
+  quorum: { who: "PROCESSES = Set(1, 2)" }
 }
 
 /** What must hold: a lock with these faults, and how much of it the short run simulates. */
@@ -119,6 +121,13 @@ const holding = [
     holds: ["served", "inOrder"],
     samples: 10,
     steps: 200
+  },
+  {
+    title: "the lock of a quorum, with every fault that it stands",
+    spec: "quorum",
+    faults: ["repeated", "writes"],
+    holds: ["exclusive", "tokensRise", "nothingLate", "writesInOrder"],
+    samples: 40
   }
 ]
 
@@ -191,7 +200,14 @@ const breaking = [
   { spec: "fairQueue", without: "time in message", breaks: "exclusive" },
   { spec: "fairQueue", without: "extension confirmed", breaks: "exclusive" },
   { spec: "fairQueue", without: "urgent refresh", breaks: "noGhosts" },
-  { spec: "fairQueue", isCalm: true, without: "reports", faults: ["lost messages"], breaks: "served", seed: 1 }
+  { spec: "fairQueue", isCalm: true, without: "reports", faults: ["lost messages"], breaks: "served", seed: 1 },
+  { spec: "quorum", without: "majority", breaks: "exclusive" },
+  { spec: "quorum", without: "rollback", breaks: "the freedom of both servers" },
+  { spec: "quorum", without: "command deadline", breaks: "nothingLate" },
+  { spec: "quorum", without: "lease counted from sending", breaks: "exclusive" },
+  { spec: "quorum", without: "drift allowance", breaks: "exclusive" },
+  { spec: "quorum", without: "token on record", breaks: "tokensRise" },
+  { spec: "quorum", without: "fencing", breaks: "writesInOrder" }
 ]
 
 const setOf = (words) => `Set(${words.map((word) => `"${word}"`).join(", ")})`
@@ -287,41 +303,44 @@ const mustBreak = async (test) => {
 
 /** The words of a run, which are written as their place here: Quint reads rows of numbers faster than records. */
 const words = [
-  ...["", "sends", "arrives", "reads", "acquire", "release", "renew"],
-  ...["granted", "denied", "late", "released", "not held", "extended", "error"]
+  ...["", "sends", "arrives", "reads", "fails", "acquire", "release", "renew", "leave", "refresh"],
+  ...["granted", "denied", "late", "released", "not held", "extended", "left", "no place", "turn", "wait", "error"],
+  ...["read", "write", "one", "all"]
 ]
-const rowOf = (event) => {
-  const word = (text) => words.indexOf(text)
-  const { at, command, deadline, deaf, hasAsked, holder, lastToken, leftMillis, owner, places, process, told } = event
+const rowOf = ({ told, ...event }) => {
+  const [is, op, wants, reply] = [event.is, event.op, event.wants, event.reply].map((text) => words.indexOf(text))
+  const { at, command, deadline, deaf, gone, hasAsked, owner, process, server, waited } = event
   return [
-    ...[word(event.is), at, process, command, word(event.op), owner, Number(hasAsked), deadline, word(event.reply)],
-    ...[deaf, holder, leftMillis, lastToken, told.length],
-    ...told.flatMap(({ owner, time, token }) => [owner, token, time]),
-    ...places
+    ...[is, at, process, command, op, owner, wants, reply, Number(hasAsked), waited, deadline],
+    ...[deaf.length, ...deaf, gone.length, ...gone],
+    ...[told.length, ...told.flatMap(({ owner, time, token }) => [owner, token, time])],
+    ...server
   ]
 }
 
-/** Makes a run of the real library (test/simulation/trace.ts), and has lockTrace.qnt follow it to its end. */
-const mustAllow = async (seed) => {
-  const test = { title: `a run of the real library, seed ${seed}` }
-  const trace = [`${root}../test/dist/simulation/trace.js`, `${seed}`]
-  const events = JSON.parse(execFileSync(process.execPath, trace, { maxBuffer: 2 ** 26 }))
+/** Makes a run of the real library (test/simulation/trace.ts), and has the specification follow it to its end. */
+const mustAllow = async (spec, seed) => {
+  const test = { title: `${spec}: a run of the real library, seed ${seed}` }
+  const run = [`${root}../test/dist/simulation/trace.js`, spec, `${seed}`]
+  const events = JSON.parse(execFileSync(process.execPath, run, { maxBuffer: 2 ** 26 }))
   const rows = events.map((event) => `    [${rowOf(event).join(", ")}]`)
+  const [trace, common] = [`${spec}Trace`, "trace"].map((name) => readFileSync(`${root}${name}.qnt`, "utf8"))
+  const listed = `  pure val words = ${JSON.stringify(words)}\n  pure val rows = [\n${rows.join(",\n")}\n  ]\n`
   writeFileSync(
-    `${out}/lockEvents.qnt`,
-    `module lockEvents {\n  pure val words = ${JSON.stringify(words)}\n  pure val rows = [\n${rows.join(",\n")}\n  ]\n}\n`
+    `${out}/${spec}Trace.qnt`,
+    trace.replace("  //@include trace\n", () => common + listed)
   )
-  const itf = `${out}/lockTrace.itf.json`
+  const itf = `${out}/${spec}Trace.itf.json`
   const { code, output } = await quint(
-    ...["run", "../lockTrace.qnt", "--backend=typescript", "--verbosity=1", "--init=begins", "--step=follows"],
-    ...["--invariants", "fits", "ends", "safe"],
+    ...["run", `${spec}Trace.qnt`, "--backend=typescript", "--verbosity=1", "--init=starts", "--step=follows"],
+    ...["--invariants", "fits", "ends", "unharmed"],
     ...["--max-samples=1", `--max-steps=${2 * events.length}`, `--out-itf=${itf}`]
   )
   if (!/\[(ok|violation)\]/.test(output)) throw new Error(`quint failed:\n${output}`)
   const last = JSON.parse(readFileSync(itf, "utf8")).states.at(-1)
   const { isReady, next } = last[Object.keys(last).find((key) => key.endsWith("trace"))]
   const at = Number(next["#bigint"] ?? next)
-  if (code === 0 && at === events.length) console.log(`ok    ${titleOf(test)}: lock.qnt allows its ${at} events`)
+  if (code === 0 && at === events.length) console.log(`ok    ${titleOf(test)}: ${spec}.qnt allows its ${at} events`)
   else {
     const problem = isReady ? `event ${at + 1} is not allowed` : `after event ${at} the specification says otherwise`
     fail(test, `${problem}: ${JSON.stringify(events[isReady ? at : at - 1])}`)
@@ -338,27 +357,31 @@ const inParallel = async (tasks) => {
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { long: { type: "boolean", default: false }, only: { type: "string" } }
+  options: { long: { type: "boolean", default: false }, only: { type: "string" }, run: { type: "string" } }
 })
 for (const [index, test] of [...holding, ...breaking].entries()) test.index = index
 const isWanted = ({ spec = "lock" }) => (values.only ?? spec) === spec
-if (values.long) {
+const specs = Object.keys(specifications).filter((spec) => isWanted({ spec }))
+/** Those of which the library can make a run. */
+const runnable = specs.filter((spec) => spec !== "quorum")
+if (values.run !== undefined) {
+  for (const spec of runnable) await mustAllow(spec, Number(values.run))
+} else if (values.long) {
   const until = performance.now() + Number(positionals[0] ?? 120) * 60_000
   const untilOver = holding.filter(isWanted).map((test) => async () => {
     while (performance.now() < until && failures.length === 0) {
       await mustHold({ ...test, samples: 10 * test.samples }, Math.floor(Math.random() * 2 ** 32))
     }
   })
-  const traced = async () => {
-    while (performance.now() < until && failures.length === 0) await mustAllow(Math.floor(Math.random() * 2 ** 31))
-  }
-  await Promise.all([...untilOver.map((run) => run()), ...(isWanted({}) ? [traced()] : [])])
+  const traced = runnable.map(async (spec) => {
+    while (performance.now() < until && failures.length === 0)
+      await mustAllow(spec, Math.floor(Math.random() * 2 ** 31))
+  })
+  await Promise.all([...untilOver.map((run) => run()), ...traced])
 } else {
   await inParallel([
-    ...Object.keys(specifications)
-      .filter((spec) => isWanted({ spec }))
-      .map((spec) => () => mustShow(spec)),
-    ...(isWanted({}) ? [() => mustAllow(1)] : []),
+    ...specs.map((spec) => () => mustShow(spec)),
+    ...runnable.map((spec) => () => mustAllow(spec, 1)),
     ...holding.filter(isWanted).map((test) => () => mustHold(test, 1)),
     ...breaking.filter((test) => isWanted(test) && test.seed !== undefined).map((test) => () => mustBreak(test))
   ])
