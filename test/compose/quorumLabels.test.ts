@@ -47,7 +47,7 @@ describe("labels on a quorum", () => {
       const { holder: named, message } = yield* timeoutOf("a", other)
       assert.strictEqual(named?.label, "worker-3")
       assert.isAtLeast(Duration.toSeconds(named!.since!), 6.8)
-      assert.match(message, /; held by worker-3 \([0-9a-f-]{36}:\d+\) for .+, whose lease runs for /)
+      assert.match(message, /; held by worker-3 \([0-9a-f-]{36}:\d+\) for .+; its lease runs for /)
     })
   )
 

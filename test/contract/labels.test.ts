@@ -53,7 +53,7 @@ for (const [title, store] of Object.entries(stores)) {
         const error = timeout(yield* Effect.exit(other.run(Lock.withLock(Effect.void, name, { waitTime: "1 second" }))))
         assert.strictEqual(error.holder?.label, "worker-3")
         assert.isAbove(Duration.toMillis(error.holder!.since!), Duration.toMillis(since!))
-        assert.match(error.message, /; held by worker-3 \([0-9a-f-]{36}:\d+\) for .+, whose lease runs for /)
+        assert.match(error.message, /; held by worker-3 \([0-9a-f-]{36}:\d+\) for .+; its lease runs for /)
         yield* section.end
       }).pipe(Effect.scoped)
     )

@@ -239,7 +239,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
               const error = yield* Effect.flip(use as Effect.Effect<unknown, unknown>)
               assert.instanceOf(error, LockStoreError)
               assert.strictEqual(error.reason, "WrongType")
-              assert.include(error.message, `"${latch}" is no CountDownLatch`)
+              assert.include(error.message, `"${latch}" is not a CountDownLatch`)
             }
             assert.isTrue(yield* Lock.isHeldByCurrentOwner(latch))
           }).pipe(Lock.withLock(latch))

@@ -77,7 +77,7 @@ for (const [title, store] of Object.entries(stores)) {
             assert.deepStrictEqual(warnings, [])
             for (let i = 0; i < 3; i++) yield* ask(after)
             assert.deepStrictEqual(warnings, [
-              "The semaphore has 5 permits in all, and not the 3 of its value here: it existed already. " +
+              "The semaphore already exists with 5 permits; the 3 given here are ignored. " +
                 "PermitSemaphore.setPermits changes the number."
             ])
             yield* ask(after).pipe(Effect.provide(Layer.fresh(client)))

@@ -352,7 +352,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
                 assert.strictEqual(error.reason, "WrongType")
                 assert.include(
                   error.message,
-                  `"${key}" is no ${kind === "a semaphore" ? "Semaphore" : "PermitSemaphore"}`
+                  `"${key}" is not a ${kind === "a semaphore" ? "Semaphore" : "PermitSemaphore"}`
                 )
                 assert.include(error.message, "hash")
               }

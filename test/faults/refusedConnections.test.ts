@@ -130,7 +130,7 @@ describe("a server that turns a connection away", () => {
   )
 })
 
-describe("a server that is no Redis", () => {
+describe("a server that is not Redis", () => {
   it.live(
     "The error of sentinels with an untrusted certificate says so, and names what is wrong with each of them",
     () =>
@@ -185,7 +185,7 @@ describe("a server that is no Redis", () => {
       for (const protocol of [2, 3] as const) {
         const error = yield* refusal(IoRedis.layer({ url: `redis://127.0.0.1:${port}`, ioredis: { protocol } }))
         assert.strictEqual(error.reason, "Failed")
-        assert.include(error.message, `the server is no Redis: it answered "HTTP/1.1 400 Bad Request"`)
+        assert.include(error.message, `the server is not Redis: it answered "HTTP/1.1 400 Bad Request"`)
       }
     })
   )

@@ -264,7 +264,7 @@ describe("a server that refuses", { concurrent: true }, () => {
         assert.strictEqual(error.reason, "WrongType")
         assert.include(
           error.message,
-          `"report" is no Lock: under this name there is a list (WRONGTYPE). Choose another name`
+          `"report" is not a Lock: the name is taken by a list (WRONGTYPE). Choose another name`
         )
         assert.strictEqual(storeError(yield* Effect.exit(mine.run(Lock.isLocked("report")))).reason, "WrongType")
         assert.deepStrictEqual(yield* Effect.promise(() => redis.lrange("report", 0, -1)), ["a", "b"])

@@ -12,7 +12,7 @@ interface ExpectedWarning {
 const notReleased = /^Could not release in time; the lock frees itself when its lease ends\./
 const lostAtTheEnd = /^The lock's scope has closed, but its release went wrong\./
 const lostInASection = /^The lock's release went wrong after its section had failed\./
-const otherSize = /^The semaphore has \d+ permits in all, and not the /
+const otherSize = /^The semaphore already exists with \d+ permits/
 const noSignals = /^No wake-up signals/
 const refused = /^Could not connect to Redis; trying again\./
 const disconnected = /^Lost the connection to Redis; connecting again\./

@@ -93,7 +93,7 @@ describe("LockTimeout", () => {
       waited: Duration.seconds(2),
       holder: { owner: "somebody:1", remaining: Duration.millis(29_900) }
     })
-    assert.include(message, "held by somebody:1, whose lease runs for 29.9 s more, or longer if it is renewed")
+    assert.include(message, "held by somebody:1; its lease runs for another 29.9 s, longer if it is renewed")
   })
 })
 

@@ -86,7 +86,7 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
         : `; held by ${holderText(this.holder)}` +
           (this.holder.remaining === undefined
             ? " without expiry"
-            : `, whose lease runs for ${seconds(this.holder.remaining)} more, or longer if it is renewed`)
+            : `; its lease runs for another ${seconds(this.holder.remaining)}, longer if it is renewed`)
     return `Lock "${this.lock}" was not free within ${seconds(this.waited)}${held}.`
   }
 }
@@ -350,7 +350,7 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
   override get message(): string {
     if (this.expected !== undefined && this.found !== undefined) {
       return (
-        `"${this.lock}" is no ${this.expected}: under this name there is ${this.found} (WRONGTYPE). ` +
+        `"${this.lock}" is not a ${this.expected}: the name is taken by ${this.found} (WRONGTYPE). ` +
         `Choose another name, or a key prefix.`
       )
     }

@@ -476,7 +476,10 @@ const fromEnvironment = <A>(
         return error.option === "url" ? new InvalidLockOptions({ option: "REDIS_URL", problem: error.problem }) : error
       }
       return url === undefined
-        ? because(error, `${(error.cause as Error).message}; REDIS_URL is not set, so this was localhost:6379`)
+        ? because(
+            error,
+            `${(error.cause as Error).message}; REDIS_URL is not set, or empty, so this was localhost:6379`
+          )
         : error
     })
   )

@@ -45,7 +45,7 @@ const assertWrongKind = (asked: AnyLock, expected: string, found: string) =>
         run as Effect.Effect<unknown, AcquireError | LockLost | LockReentered, RedisLock.RedisLock>
       )
       assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType", use)
-      assert.include(error.message, `"${asked.name}" is no ${expected}: under this name there is ${found}`, use)
+      assert.include(error.message, `"${asked.name}" is not a ${expected}: the name is taken by ${found}`, use)
     }
   })
 

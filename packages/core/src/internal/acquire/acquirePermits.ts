@@ -137,7 +137,7 @@ const compareTotal = (
   comparedTotals.add(keys.lock)
   return Effect.annotateLogs(
     Effect.logWarning(
-      `The semaphore has ${available + held} permits in all, and not the ${initial} of its value here: it existed already. ` +
+      `The semaphore already exists with ${available + held} permits; the ${initial} given here are ignored. ` +
         `PermitSemaphore.setPermits changes the number.`
     ),
     { semaphore: name }

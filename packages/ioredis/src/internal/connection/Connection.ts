@@ -238,7 +238,7 @@ export class Connection {
         const shown = JSON.stringify(this.#hide(line).slice(0, SHOWN_CHARACTERS))
         return new RedisDriver.RedisDriverError({
           reason: "Failed",
-          cause: new Error(`the server is no Redis: it answered ${shown}`)
+          cause: new Error(`the server is not Redis: it answered ${shown}`)
         })
       }
       const isReply = error instanceof Error && error.name === "ReplyError"
