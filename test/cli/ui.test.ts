@@ -140,10 +140,11 @@ layer(TheUi.layer, { excludeTestServices: true })("redis-lock ui that may free l
       assert.strictEqual(events[0]!.data.mayRelease, true)
       const [line] = held()
       assert.deepStrictEqual(
-        [line.name, line.holders[0].owner, line.holders[0].mode, line.isOlder, line.waiting],
-        [`${name}:a`, owner, "exclusive", false, 0]
+        [line.name, line.holders[0].owner, line.holders[0].mode, line.waiting],
+        [`${name}:a`, owner, "exclusive", 0]
       )
       assert.isAtMost(line.lease, 60_000)
+      // the first may have been there when the page began to look
       const next = yield* holdElsewhere(redis, `${name}:b`)
       yield* until("the second lock is told", () => held().some((line) => line.name === `${name}:b` && !line.isOlder))
       yield* Effect.promise(() => redis.del(`${name}:b`))

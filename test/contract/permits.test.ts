@@ -58,7 +58,7 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           yield* Effect.gen(function* () {
             const error = yield* Effect.flip(Semaphore.acquire(key))
             assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
-            assert.include(error.message, "there is a PermitSemaphore")
+            assert.include(error.message, "is taken by a PermitSemaphore")
             assert.strictEqual((yield* Effect.flip(Semaphore.release(key)))._tag, "LockStoreError")
           }).pipe(PermitSemaphore.withPermit(PermitSemaphore.make(key, { permits: 2 })))
         })
