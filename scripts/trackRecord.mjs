@@ -225,8 +225,8 @@ const fixes = {
   },
   "repeated-tries": {
     file: `${internal}/client/RecentReleases.ts`,
-    fixed: "return !seen.has(text) && seen.add(text)",
-    broken: "return seen.add(text)"
+    fixed: "const id = idOf(command)",
+    broken: "const id = `${idOf(command)} ${now}`"
   },
   "member-down": {
     file: `${internal}/store/quorum/votes.ts`,

@@ -1,7 +1,7 @@
 import { RedisSentinel } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { NodeRedis } from "@effect/platform-node"
-import { Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
+import { type Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
 import {
   FairLock,
   Lock,
@@ -188,6 +188,32 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
       )
     )
   }
+
+  it.live(
+    "A fixed lease that somebody has shortened together with a shorter one is extended to its own end, and the drift",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server, hour)
+        const lasting = (leaseTime: Duration.Input): Kind => ({
+          ...kinds.lock!,
+          around: (name, body) => Lock.withLock(body, name, { leaseTime })
+        })
+        const short = yield* hold(mine, "short", lasting("5 minutes"))
+        const long = yield* hold(mine, "long", lasting("1 hour"))
+        yield* isTracked(redis, 2)
+        yield* Effect.promise(() => redis.multi().pexpire("short", 60_000).pexpire("long", 60_000).exec())
+        yield* eventually(
+          "both are extended",
+          () => Promise.all([redis.pttl("short"), redis.pttl("long")]),
+          ([short, long]) => short > 200_000 && long > 3_500_000
+        )
+        // no less than what drift may consume is left when the holder counts it as over
+        const held = yield* Effect.promise(() => redis.pttl("long"))
+        assert.isAbove(held, 3_600_000 - 30_000)
+        yield* Effect.all([short.end, long.end])
+      })
+    )
+  )
 
   it.live(
     "A section is interrupted when a full server has evicted its lock",

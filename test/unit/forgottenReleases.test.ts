@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Ref } from "effect"
-import { Lock, MultiLock, PermitSemaphore, ReadWriteLock, Semaphore } from "effect-redis-lock"
+import { Lock, LockStoreError, MultiLock, PermitSemaphore, ReadWriteLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { RecentReleases } from "../../packages/core/dist/internal/client/RecentReleases.js"
 import { LockKeys } from "../../packages/core/dist/internal/store/keys.js"
@@ -261,16 +261,26 @@ const releasesOf = () => {
   let repeating: Fiber.Fiber<void> | undefined
   const keys = new LockKeys("a")
   const sent: Array<number> = []
+  const refused = new Set<number>()
   const fork = (effect: Effect.Effect<void>) => (repeating = Effect.runFork(effect))
   const releases = new RecentReleases(
     { options: { releaseTimeoutMillis: 5000 }, store: { publish: "PUBLISH" }, now: () => millis, fork },
     (command) =>
       Effect.suspend(() => {
-        sent.push(Number(command.args[0]))
-        return Effect.succeed(command.operation.reply(1))
+        const owner = Number(command.args[0])
+        sent.push(owner)
+        if (!refused.has(owner)) return Effect.succeed(command.operation.reply(1))
+        millis += 10
+        return Effect.fail(new LockStoreError({ operation: "release", lock: "a", reason: "NotConnected" }))
       })
   )
   return {
+    /** The owners that a server which is away still has; each try takes ten milliseconds. */
+    refused,
+    /** What was sent the last time, in this order. */
+    sent,
+    /** Keeps the lock of an owner for a while. */
+    keep: (owner: number, millis: number) => releases.add(lock.keep(keys, String(owner), millis)),
     /** Releases what belongs to the owner of that number, so many milliseconds after what was before. */
     release: (owner: number, laterMillis: number) => {
       millis += laterMillis
@@ -314,10 +324,33 @@ describe("the releases that a client remembers", () => {
     "A release that was retried during an outage is repeated once after the reconnect, not once for each try",
     () =>
       Effect.gen(function* () {
-        const { release, repeated } = releasesOf()
+        const { keep, release, repeated } = releasesOf()
         for (const owner of [1, 2, 1, 1, 2, 1]) release(owner, 100)
-        assert.deepStrictEqual(yield* repeated, [1, 2])
+        for (const millis of [300, 200, 100]) keep(3, millis)
+        assert.deepStrictEqual(yield* repeated, [1, 2, 3])
       })
+  )
+
+  it.effect("Releases that are tried again and again during an outage do not push out those before them", () =>
+    Effect.gen(function* () {
+      const { release, repeated } = releasesOf()
+      for (let owner = 0; owner < 1000; owner++) release(owner, 1)
+      for (let round = 0; round < 40; round++) {
+        for (let owner = 1000; owner < 1350; owner++) release(owner, 1)
+      }
+      assert.deepStrictEqual(yield* repeated, range(0, 1350))
+    })
+  )
+
+  it.effect("Releases that a server refuses which is still away do not hold up those of others", () =>
+    Effect.gen(function* () {
+      const { refused, release, repeated, sent } = releasesOf()
+      for (let owner = 0; owner < 400; owner++) release(owner, 1)
+      for (let owner = 100; owner < 400; owner++) refused.add(owner)
+      yield* repeated
+      assert.sameMembers(sent.slice(0, 400), range(0, 400))
+      assert.lengthOf(sent, 400 + refused.size)
+    })
   )
 
   it.effect(

@@ -80,7 +80,7 @@ export class RedisDriverError extends Schema.TaggedError<RedisDriverError>("effe
   override get message(): string {
     // what the reason means is in the cause
     const [, ...advice] = storeReasons[this.reason].split(". ")
-    return [`${this.reason}: ${causeText(this.cause)}`, ...advice].join(". ")
+    return [`${this.reason}: ${causeText(this.cause).replace(/\.$/, "")}`, ...advice].join(". ")
   }
 }
 jsonWithMessage(RedisDriverError)

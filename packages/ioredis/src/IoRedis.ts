@@ -20,10 +20,9 @@ import {
   checkOptions,
   nodesOf,
   sentinelsOf,
-  placeOf,
   targetOf
 } from "./internal/options/options.ts"
-import { makeCluster, makeSentinel, makeServer } from "./internal/ownDriver.ts"
+import { explained, makeCluster, makeSentinel, makeServer } from "./internal/ownDriver.ts"
 import { checkMembers } from "./internal/options/quorumUrls.ts"
 import { allWarnings, checkWarnings, problemOf } from "./internal/serverWarnings.ts"
 
@@ -191,23 +190,16 @@ const layerFor = (
       const { warnings, ...others } = yield* commonOf(options, leaseTime)
       const kinds = acknowledge === undefined ? warnings.kinds : warnings.kinds.filter((kind) => kind !== "replicas")
       const common = { ...others, warnings: { ...warnings, kinds } }
-      const made =
-        target?._tag === "Cluster"
-          ? makeCluster(target.nodes, { ioredis }, common)
-          : target?._tag === "Sentinel"
-            ? makeSentinel(target, ioredis, common)
-            : makeServer(target?.address ?? {}, ioredis, common)
-      return yield* Effect.mapError(made, (error) => {
-        const place = placeOf(target, ioredis)
-        const { message } = error.cause as Error
-        return message.includes(place) ? error : because(error, `${place}: ${message}`)
-      })
+      switch (target?._tag) {
+        case "Cluster":
+          return yield* makeCluster(target.nodes, { ioredis }, common)
+        case "Sentinel":
+          return yield* makeSentinel(target, ioredis, common)
+        default:
+          return yield* makeServer(target?.address ?? {}, ioredis, common)
+      }
     })
   )
-
-/** The same failure, explained. */
-const because = ({ cause, reason }: RedisDriver.RedisDriverError, message: string) =>
-  new RedisDriver.RedisDriverError({ reason, cause: Object.assign(new Error(message), cause) })
 
 /** The options shared by all layers with connections of their own, checked. */
 const commonOf = (options: Omit<IoRedisOptions, "url" | "ioredis">, leaseTime?: Duration.Input) =>
@@ -475,12 +467,7 @@ const fromEnvironment = <A>(
       if (error._tag === "InvalidLockOptions") {
         return error.option === "url" ? new InvalidLockOptions({ option: "REDIS_URL", problem: error.problem }) : error
       }
-      return url === undefined
-        ? because(
-            error,
-            `${(error.cause as Error).message}; REDIS_URL is not set, or empty, so this was localhost:6379`
-          )
-        : error
+      return url === undefined ? explained(error, (message) => `${message}; REDIS_URL is not set, or empty`) : error
     })
   )
 

@@ -3,7 +3,7 @@ import type * as Scope from "effect/Scope"
 import type * as Duration from "effect/Duration"
 import type { RedisDriver } from "effect-redis-lock"
 import { Cluster, type Redis, type RedisOptions } from "ioredis"
-import { makeClusterDriver } from "./clusterDriver.ts"
+import { makeClusterDriver, usesShardedPubSub } from "./clusterDriver.ts"
 import { ClusterNodes } from "./connection/ClusterNodes.ts"
 import type { CommandPath } from "./command/CommandPath.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
@@ -63,7 +63,8 @@ const overCluster = (cluster: Cluster, redisOptions: RedisOptions, options: Opti
       yield* connectCluster({ cluster, path, redisOptions, startupNode: path.startupNodeOf(cluster) })
     }
     const nodes = yield* ClusterNodes.make(cluster, { path, log, timeoutMillis: undefined })
-    return yield* makeClusterDriver(nodes, log, { commandTimeout, warnings, shardedPubSub })
+    const sharded = yield* within(commandTimeout, usesShardedPubSub(cluster, shardedPubSub))
+    return yield* makeClusterDriver(nodes, log, { commandTimeout, warnings, sharded })
   })
 
 const overServer = (client: Redis, { commandTimeout, path, warnings }: Options) =>

@@ -8,7 +8,6 @@ import type { Cluster } from "ioredis"
 import { addressOf, type ClusterNodes } from "./connection/ClusterNodes.ts"
 import { BlockingConnections } from "./connection/BlockingConnections.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
-import { within } from "./connection/connecting.ts"
 import { Connection } from "./connection/Connection.ts"
 import type { ConnectionLog } from "./connection/ConnectionLog.ts"
 import { makeEvalOnCluster } from "./command/evaluateOnCluster.ts"
@@ -23,23 +22,21 @@ import { invalidationsOf } from "./tracking.ts"
 
 interface ClusterDriverOptions {
   readonly commandTimeout: Duration.Duration
-  readonly connectTimeout?: Duration.Duration
   readonly warnings: Warnings
-  readonly shardedPubSub?: "auto" | "on" | "off" | undefined
+  /** Whether it has sharded pub/sub, and uses it. */
+  readonly sharded: boolean
 }
 
 /** The driver over the connections of a cluster, with a connection for subscriptions to each node that needs one. */
 export const makeClusterDriver = (
   nodes: ClusterNodes,
   log: ConnectionLog,
-  { commandTimeout, connectTimeout = commandTimeout, shardedPubSub = "auto", warnings }: ClusterDriverOptions
+  { commandTimeout, sharded, warnings }: ClusterDriverOptions
 ): Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope> =>
   Effect.gen(function* () {
     const { cluster, path } = nodes
     const commandTimeoutMillis = Duration.toMillis(commandTimeout)
     const evalUnsafe = yield* makeEvalOnCluster(nodes, commandTimeoutMillis)
-    const sharded =
-      shardedPubSub === "auto" ? yield* within(connectTimeout, knowsShardedPubSub(cluster)) : shardedPubSub === "on"
     // if it cannot connect, other nodes may serve the channels by now
     const open = (server: string) => {
       const client = nodes.at(server)!.client.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null })
@@ -135,6 +132,13 @@ export const makeClusterDriver = (
   })
 
 /** Asks the first node that answers, as Redisson does: it supports sharded pub/sub unless it refuses the command. */
+/** Whether a cluster that is connected uses sharded pub/sub. */
+export const usesShardedPubSub = (
+  cluster: Cluster,
+  wanted: "auto" | "on" | "off" = "auto"
+): Effect.Effect<boolean, RedisDriver.RedisDriverError> =>
+  wanted === "auto" ? knowsShardedPubSub(cluster) : Effect.succeed(wanted === "on")
+
 const knowsShardedPubSub = (cluster: Cluster): Effect.Effect<boolean, RedisDriver.RedisDriverError> =>
   Effect.tryPromise({
     try: async () => {

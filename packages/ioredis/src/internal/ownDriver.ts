@@ -2,16 +2,16 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
-import type { RedisDriver } from "effect-redis-lock"
+import { RedisDriver } from "effect-redis-lock"
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis"
-import { makeClusterDriver } from "./clusterDriver.ts"
+import { makeClusterDriver, usesShardedPubSub } from "./clusterDriver.ts"
 import { ClusterNodes } from "./connection/ClusterNodes.ts"
 import type { CommandPath } from "./command/CommandPath.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
 import { askSentinels, checkPassword, connect, connectCluster, open, within } from "./connection/connecting.ts"
 import { Connection } from "./connection/Connection.ts"
 import { ConnectionLog } from "./connection/ConnectionLog.ts"
-import type { Address, Servers } from "./options/options.ts"
+import { type Address, type Servers, shownServers } from "./options/options.ts"
 import { makeServerDriver } from "./serverDriver.ts"
 import type { Warnings } from "./serverWarnings.ts"
 import { at, awaitsHandshake, settingsOf } from "./options/settings.ts"
@@ -69,26 +69,48 @@ const isOfSentinels = ({ cause }: RedisDriver.RedisDriverError): boolean =>
 /** ioredis sends CLIENT SETNAME, and continues if it is refused. */
 const named = (ioredis: RedisOptions, { connectionName }: Common): RedisOptions => ({ connectionName, ...ioredis })
 
-/** The driver over connections to one server. */
-export const makeServer = (address: Address, ioredis: RedisOptions, common: Common): OwnDriver =>
-  Effect.gen(function* () {
-    const settings = settingsOf(common.path, at(address, named(ioredis, common)), common.connectTimeout)
-    const { log, writer } = yield* connected(settings, common)
-    return yield* makeServerDriver(writer, log, common.commandTimeout, common.warnings)
+/** The same failure with another message. */
+export const explained = (
+  { cause, reason }: RedisDriver.RedisDriverError,
+  f: (message: string) => string
+): RedisDriver.RedisDriverError => {
+  const { message } = cause as Error
+  return new RedisDriver.RedisDriverError({
+    reason,
+    cause: Object.assign(new Error(f(message.replace(/\.$/, ""))), cause)
   })
+}
+
+/** Failures name the place, if they do not yet. */
+const naming = (place: string, driver: OwnDriver): OwnDriver =>
+  Effect.mapError(driver, (error) =>
+    explained(error, (message) => (message.includes(place) ? message : `${place}: ${message}`))
+  )
+
+/** The driver over connections to one server. */
+export const makeServer = (address: Address, ioredis: RedisOptions, common: Common): OwnDriver => {
+  const settings = settingsOf(common.path, at(address, named(ioredis, common)), common.connectTimeout)
+  const driver = Effect.flatMap(connected(settings, common), ({ log, writer }) =>
+    makeServerDriver(writer, log, common.commandTimeout, common.warnings)
+  )
+  const { host = "localhost", path, port = 6379, sentinels } = settings
+  // those of an application's own sentinels name these
+  return sentinels == null ? naming(path ?? `${host}:${port}`, driver) : driver
+}
 
 /** The driver over connections to the nodes of a cluster. `ioredis` is the options of each of them. */
-export const makeCluster = (
+export const makeCluster = (servers: Servers, options: ClusterDriverOptions, common: Common): OwnDriver =>
+  naming(`the cluster of ${shownServers(servers)}`, clusterOf(servers, options, common))
+
+interface ClusterDriverOptions {
+  readonly cluster?: ClusterOptions | undefined
+  readonly ioredis: RedisOptions
+  readonly shardedPubSub?: "auto" | "on" | "off" | undefined
+}
+
+const clusterOf = (
   { addresses, credentials, tls }: Servers,
-  {
-    cluster: clusterOptions,
-    ioredis,
-    shardedPubSub
-  }: {
-    readonly cluster?: ClusterOptions | undefined
-    readonly ioredis: RedisOptions
-    readonly shardedPubSub?: "auto" | "on" | "off" | undefined
-  },
+  { cluster: clusterOptions, ioredis, shardedPubSub }: ClusterDriverOptions,
   common: Common
 ): OwnDriver =>
   Effect.gen(function* () {
@@ -118,8 +140,14 @@ export const makeCluster = (
     const nodes = yield* ClusterNodes.make(cluster, { path, log, timeoutMillis: Duration.toMillis(commandTimeout) })
     const [startupNode] = addresses
     const connected = connectCluster({ cluster, path, redisOptions, startupNode })
-    yield* within(connectTimeout, Effect.andThen(connected, checkPassword(cluster, redisOptions)))
-    return yield* makeClusterDriver(nodes, log, { commandTimeout, connectTimeout, warnings, shardedPubSub })
+    const sharded = yield* within(
+      connectTimeout,
+      connected.pipe(
+        Effect.andThen(checkPassword(cluster, redisOptions)),
+        Effect.andThen(usesShardedPubSub(cluster, shardedPubSub))
+      )
+    )
+    return yield* makeClusterDriver(nodes, log, { commandTimeout, warnings, sharded })
   })
 
 /**
@@ -130,12 +158,17 @@ export const duringFailover = (times: number): number =>
   Math.min(times * 50, times <= 200 ? 100 : times <= 400 ? 200 : 2000)
 
 /** The driver over connections to a master monitored by Sentinel. */
-export const makeSentinel = (
-  {
-    master,
-    name,
-    sentinels: { addresses, credentials, tls }
-  }: { readonly sentinels: Servers; readonly name: string; readonly master: Address },
+export const makeSentinel = (target: SentinelTarget, ioredis: RedisOptions, common: Common): OwnDriver =>
+  naming(`the master "${target.name}" of ${shownServers(target.sentinels)}`, masterOf(target, ioredis, common))
+
+interface SentinelTarget {
+  readonly sentinels: Servers
+  readonly name: string
+  readonly master: Address
+}
+
+const masterOf = (
+  { master, name, sentinels: { addresses, credentials, tls } }: SentinelTarget,
   ioredis: RedisOptions,
   common: Common
 ): OwnDriver =>
@@ -169,10 +202,10 @@ export const makeSentinel = (
       ...(settings.sentinelPassword == null ? {} : { password: settings.sentinelPassword }),
       ...(settings.sentinelTLS === undefined ? {} : { tls: settings.sentinelTLS })
     }))
-    const explained = connected(settings, common).pipe(
+    const asking = connected(settings, common).pipe(
       Effect.tapError((failure) => (isOfSentinels(failure) ? askSentinels(path, asked) : Effect.void))
     )
-    const { log, writer } = yield* within(connectTimeout, explained)
+    const { log, writer } = yield* within(connectTimeout, asking)
     hasConnected = true
     return yield* makeServerDriver(writer, log, commandTimeout, warnings)
   })

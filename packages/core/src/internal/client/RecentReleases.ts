@@ -8,7 +8,7 @@ import type { Store } from "../store/Store.ts"
 import * as lock from "../store/operations/lock.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
 import { command, type StoreCommand } from "../store/operations/StoreOperation.ts"
-import { retryRelease } from "../store/failures.ts"
+import { isFinal } from "../store/failures.ts"
 
 /** Longer than it takes until another master has taken over: Sentinel waits for 30 seconds by default, while an isolated master still answers. */
 const spanMillis = 60_000
@@ -44,8 +44,9 @@ class Sent {
 export class RecentReleases {
   readonly #client: ReleasingClient
   readonly #run: Store["run"]
-  #newer: Array<Sent> = []
-  #older: Array<Sent> = []
+  /** By what they give back: one that is tried again is the same. */
+  #newer = new Map<string, Sent>()
+  #older = new Map<string, Sent>()
   /** How many releases the newer ones count as. */
   #count = 0
   #since = 0
@@ -62,49 +63,60 @@ export class RecentReleases {
   add(command: StoreCommand<unknown>): void {
     const now = this.#client.now()
     if (this.#count >= mostPerSpan || now - this.#since >= spanMillis) this.#forget(now)
-    this.#newer.push(new Sent(command, now))
-    this.#count += Math.max(1, command.args.length / argumentsPerRelease)
+    const id = idOf(command)
+    this.#older.delete(id)
+    // the latest are last
+    if (!this.#newer.delete(id)) this.#count += Math.max(1, command.args.length / argumentsPerRelease)
+    this.#newer.set(id, new Sent(command, now))
   }
 
   /** Sends them again, in the background; the latest first, of which that server has most likely not heard. */
   repeat(): void {
-    const { fork, now, options, store } = this.#client
+    const { fork, now, options } = this.#client
     const since = now()
     this.repeats++
     if (since - this.#since >= spanMillis) this.#forget(since)
-    const latestFirst = distinct([...this.#older, ...this.#newer].toReversed())
     // what an earlier reconnect has begun to send is among them
     this.#repeating?.interruptUnsafe()
-    const until = since + options.releaseTimeoutMillis
-    this.#repeating = fork(
-      Effect.forEach(
-        latestFirst,
-        (sent) =>
-          Effect.suspend(() => {
-            const command = repeated(sent, now(), store.publish)
-            return Effect.ignore(retryRelease(this.#run(command), (pause) => now() + pause < until))
-          }),
-        { concurrency: mostAtOnce, discard: true }
+    const latestFirst = [...this.#older.values(), ...this.#newer.values()].toReversed()
+    this.#repeating = fork(this.#sendAgain(latestFirst, since + options.releaseTimeoutMillis, 50))
+  }
+
+  /** Sends each once, and then those again that have failed, after pauses that grow to a second: none of these holds up the others. */
+  #sendAgain(all: ReadonlyArray<Sent>, until: number, pauseMillis: number): Effect.Effect<void> {
+    const { now, store } = this.#client
+    const failed: Array<Sent> = []
+    const send = (sent: Sent) =>
+      Effect.catch(
+        Effect.suspend(() => this.#run(repeated(sent, now(), store.publish))),
+        (failure) => Effect.sync(() => void (isFinal(failure) || failed.push(sent)))
+      )
+    return Effect.andThen(
+      Effect.forEach(all, send, { concurrency: mostAtOnce, discard: true }),
+      Effect.suspend(() =>
+        failed.length === 0 || now() + pauseMillis >= until
+          ? Effect.void
+          : Effect.delay(this.#sendAgain(failed, until, Math.min(2 * pauseMillis, 1000)), pauseMillis)
       )
     )
   }
 
   #forget(now: number): void {
-    this.#older = now - this.#since < 2 * spanMillis ? this.#newer : []
-    this.#newer = []
+    this.#older = now - this.#since < 2 * spanMillis ? this.#newer : new Map()
+    this.#newer = new Map()
     this.#count = 0
     this.#since = now
   }
 }
 
-/** Each command once: a release that fails is sent, and remembered, at every try. */
-const distinct = (all: ReadonlyArray<Sent>): ReadonlyArray<Sent> => {
-  const seen = new Set<string>()
-  return all.filter(({ command: { args, keys, operation } }) => {
-    const text = JSON.stringify([operation.name, keys, args])
-    return !seen.has(text) && seen.add(text)
-  })
-}
+/**
+ * What a release gives back. Locks are released by owners that are used once, and the other arguments may change from try to try; permits by ids,
+ * of which the first is enough, or by the key of their grant.
+ */
+const idOf = ({ args, keys, operation }: StoreCommand<unknown>): string =>
+  operation === lock.operations.keep || releases.has(operation)
+    ? `${operation.name} ${keys[0]} ${args[0]}`
+    : `${operation.name} ${keys[0]} ${keys[1]} ${args[0]} ${args[1]} ${args.length}`
 
 const releases: ReadonlySet<unknown> = new Set([
   lock.operations.release,

@@ -75,25 +75,25 @@ export class Tracking implements Alarm {
 
   /** Verifies what has changed, and tracks what is old enough. */
   ring(now: number): void {
-    const changed: Array<Lease> = []
     const untracked: Array<Lease> = []
+    const mayBeShortened: Array<Lease> = []
     for (const lease of this.#client.watchdog.leases) {
       const hasChanged = this.#changed.has(keyOf(lease))
       if (hasChanged) lease.isTracked = false
       if (lease.isTracked || lease.acquiredAt > now - intervalMillis || lease.unconfirmed !== undefined) continue
-      ;(hasChanged ? changed : untracked).push(lease)
+      ;(hasChanged && ownsKey(lease) ? mayBeShortened : untracked).push(lease)
     }
     this.#changed.clear()
-    const count = changed.length + untracked.length
+    const count = untracked.length + mayBeShortened.length
     if (count > 0) {
       this.#pausesUntil = now + Math.max(pauseMillis, count * pauseMillisEach)
       if (this.#server === "unasked") this.#listen()
-      this.track([...changed, ...untracked])
+      this.track(untracked)
       if (this.#server === "tells") {
         this.#client.watchdog.verify(untracked)
-        this.#client.watchdog.verify(changed, true)
-        // one that was shortened was extended, which ends its tracking
-        for (const lease of changed) lease.isTracked = false
+        this.#client.watchdog.verify(mayBeShortened, true)
+        // behind what may have extended it
+        this.track(mayBeShortened)
       }
     }
     if (this.#client.watchdog.size > 0 && this.#server !== "refuses") {
@@ -132,3 +132,6 @@ export class Tracking implements Alarm {
 
 /** The key whose changes the server tells of. */
 const keyOf = ({ keys, kind }: Lease): string => (kind.mode === "permit" ? permitIds(keys.lock) : keys.lock)
+
+/** Whether the key is that of one holder, and lives as long as its lease. */
+const ownsKey = ({ kind: { mode } }: Lease): boolean => mode === "exclusive" || mode === "write"

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { Fiber } from "effect/Fiber"
 import type { LockClient } from "../client/LockClient.ts"
-import { deadlineOf } from "../options/acquireOptions.ts"
+import { deadlineOf, leaseUntil } from "../options/acquireOptions.ts"
 import { start } from "../store/startable.ts"
 import { type Alarm, DueQueue } from "../time/clock.ts"
 import type { Lease } from "./Lease.ts"
@@ -85,16 +85,30 @@ export class Watchdog implements Alarm {
     return this.verify([...this.#queue.items])
   }
 
-  /** {@link verifyAll} for some of them. Leases that somebody may have shortened are extended again, to their deadlines. */
+  /**
+   * {@link verifyAll} for some of them. Leases that somebody may have shortened are extended again, until Redis keeps them as long as they
+   * last here.
+   */
   verify(leases: ReadonlyArray<Lease>, mayBeShortened = false): ReadonlyArray<Fiber<void>> {
     const now = this.#client.now()
     const held = leases.filter((lease) => lease.checkLost(now) === undefined)
     const fibers: Array<Fiber<void>> = []
-    this.inBatches(held, batchSize, (batch) => {
-      const leaseMillis = mayBeShortened && ownsKey(batch[0]!) ? leastLeft(batch, now) : 0
-      if (leaseMillis > 0) for (const lease of batch) lease.asksFor(leaseMillis, now)
+    if (!mayBeShortened) {
+      this.inBatches(held, batchSize, (batch) => void fibers.push(this.#verify(batch, 0)))
+      return fibers
+    }
+    const extend = (batch: ReadonlyArray<Lease>) => {
+      const deadline = batch.reduce((least, lease) => Math.min(least, lease.deadline), Number.POSITIVE_INFINITY)
+      const leaseMillis = leaseUntil(deadline, now)
+      for (const lease of batch) lease.asksFor(leaseMillis, now)
       fibers.push(this.#verify(batch, leaseMillis))
-    })
+    }
+    // the others will be renewed long before the first of their batch ends
+    const isAlone = (lease: Lease) =>
+      lease.renewedHolds === 0 || lease.deadline - now > this.#client.options.watchdogLeaseMillis
+    for (const lease of held) if (isAlone(lease)) extend([lease])
+    const together = held.filter((lease) => !isAlone(lease))
+    this.inBatches(together, batchSize, extend)
     return fibers
   }
 
@@ -138,11 +152,11 @@ export class Watchdog implements Alarm {
     this.#client.tracking.track(renewals)
   }
 
-  /** One command serves leases of one mode and slot, renewed ones or fixed ones, at most `size` of them. */
+  /** One command serves leases of one mode and slot, at most `size` of them. */
   inBatches(leases: Iterable<Lease>, size: number, send: (batch: ReadonlyArray<Lease>) => void): void {
     const groups = new Map<string, Array<Lease>>()
     for (const lease of leases) {
-      const key = `${lease.kind.mode} ${lease.renewedHolds > 0} ${this.#client.store.slot(lease.keys.lock)}`
+      const key = `${lease.kind.mode} ${this.#client.store.slot(lease.keys.lock)}`
       const group = groups.get(key)
       if (group === undefined) groups.set(key, [lease])
       else group.push(lease)
@@ -152,7 +166,10 @@ export class Watchdog implements Alarm {
     }
   }
 
-  /** A renewal by nothing writes nothing, but its reply says which leases are still held. A failure says nothing. */
+  /**
+   * A renewal by nothing writes nothing, but its reply says which leases are still held. A failure says nothing; what may have been shortened
+   * is extended the next time.
+   */
   #verify(batch: ReadonlyArray<Lease>, leaseMillis: number): Fiber<void> {
     return this.#client.fork(
       Effect.matchCause(this.#client.store.run(batch[0]!.kind.renew(batch, leaseMillis)), {
@@ -162,7 +179,9 @@ export class Watchdog implements Alarm {
             if (replies[i] === 0 && !lease.released) lease.lose("NotOwner", this.#client.now())
           }
         },
-        onFailure: () => {}
+        onFailure: () => {
+          if (leaseMillis > 0) this.#client.tracking.writes(batch.map(({ keys }) => keys.lock))
+        }
       })
     )
   }
@@ -215,10 +234,3 @@ export class Watchdog implements Alarm {
     }
   }
 }
-
-/** Whether the key is that of one holder, and lives as long as its lease. */
-const ownsKey = ({ kind: { mode } }: Lease): boolean => mode === "exclusive" || mode === "write"
-
-/** How long all of them will be held at least, in milliseconds, without a renewal. */
-const leastLeft = (batch: ReadonlyArray<Lease>, now: number): number =>
-  Math.floor(batch.reduce((least, { deadline }) => Math.min(least, deadline - now), Number.POSITIVE_INFINITY))

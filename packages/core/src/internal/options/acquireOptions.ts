@@ -104,6 +104,10 @@ export const driftMillis = (leaseMillis: number): number => leaseMillis * driftF
 export const deadlineOf = (sentAt: number, leaseMillis: number): number =>
   sentAt + leaseMillis - driftMillis(leaseMillis)
 
+/** The lease to ask for now so that its deadline is no earlier than this one. */
+export const leaseUntil = (deadline: number, now: number): number =>
+  Math.ceil((deadline - now + driftMillis(0)) / (1 - driftFactor))
+
 /** A lease that the drift consumes entirely could never be granted. */
 export const checkLease = (option: string, leaseMillis: number): InvalidLockOptions | undefined =>
   leaseMillis > driftMillis(leaseMillis)

@@ -25,15 +25,9 @@ export type Target =
   | { readonly _tag: "Cluster"; readonly nodes: Servers }
   | { readonly _tag: "Sentinel"; readonly sentinels: Servers; readonly name: string; readonly master: Address }
 
-/** Where a layer connects to, as its errors name it. */
-export const placeOf = (target: Target | undefined, ioredis: RedisOptions): string => {
-  if (target?._tag === "Cluster") return `the cluster of ${shownServers(target.nodes)}`
-  if (target?._tag === "Sentinel") return `the master "${target.name}" of ${shownServers(target.sentinels)}`
-  const { host = "localhost", path, port = 6379 } = { ...ioredis, ...target?.address }
-  return path ?? `${host}:${port}`
-}
-
-const shownServers = ({ addresses }: Servers): string => addresses.map(({ host, port }) => `${host}:${port}`).join(", ")
+/** Several servers, as errors name them. */
+export const shownServers = ({ addresses }: Servers): string =>
+  addresses.map(({ host, port }) => `${host}:${port}`).join(", ")
 
 const CLUSTER_PORT = 6379
 const SENTINEL_PORT = 26379
