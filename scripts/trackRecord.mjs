@@ -95,7 +95,7 @@ const fixes = {
   },
   "forgotten-release": {
     file: `${internal}/client/RecentReleases.ts`,
-    fixed: "this.#newer.push(new Sent(command, now))",
+    fixed: "this.#newer.set(id, new Sent(command, now))",
     broken: "void new Sent(command, now)"
   },
   "slow-shutdown": {
