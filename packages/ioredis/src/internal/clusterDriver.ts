@@ -131,7 +131,6 @@ export const makeClusterDriver = (
     }
   })
 
-/** Asks the first node that answers, as Redisson does: it supports sharded pub/sub unless it refuses the command. */
 /** Whether a cluster that is connected uses sharded pub/sub. */
 export const usesShardedPubSub = (
   cluster: Cluster,
@@ -139,6 +138,7 @@ export const usesShardedPubSub = (
 ): Effect.Effect<boolean, RedisDriver.RedisDriverError> =>
   wanted === "auto" ? knowsShardedPubSub(cluster) : Effect.succeed(wanted === "on")
 
+/** Asks the first node that answers, as Redisson does: it supports sharded pub/sub unless it refuses the command. */
 const knowsShardedPubSub = (cluster: Cluster): Effect.Effect<boolean, RedisDriver.RedisDriverError> =>
   Effect.tryPromise({
     try: async () => {

@@ -99,10 +99,10 @@ export const makeServer = (address: Address, ioredis: RedisOptions, common: Comm
 }
 
 /** The driver over connections to the nodes of a cluster. `ioredis` is the options of each of them. */
-export const makeCluster = (servers: Servers, options: ClusterDriverOptions, common: Common): OwnDriver =>
+export const makeCluster = (servers: Servers, options: OwnClusterOptions, common: Common): OwnDriver =>
   naming(`the cluster of ${shownServers(servers)}`, clusterOf(servers, options, common))
 
-interface ClusterDriverOptions {
+interface OwnClusterOptions {
   readonly cluster?: ClusterOptions | undefined
   readonly ioredis: RedisOptions
   readonly shardedPubSub?: "auto" | "on" | "off" | undefined
@@ -110,7 +110,7 @@ interface ClusterDriverOptions {
 
 const clusterOf = (
   { addresses, credentials, tls }: Servers,
-  { cluster: clusterOptions, ioredis, shardedPubSub }: ClusterDriverOptions,
+  { cluster: clusterOptions, ioredis, shardedPubSub }: OwnClusterOptions,
   common: Common
 ): OwnDriver =>
   Effect.gen(function* () {

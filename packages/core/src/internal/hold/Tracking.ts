@@ -91,7 +91,7 @@ export class Tracking implements Alarm {
       this.track(untracked)
       if (this.#server === "tells") {
         this.#client.watchdog.verify(untracked)
-        this.#client.watchdog.verify(mayBeShortened, true)
+        this.#client.watchdog.verifyLength(mayBeShortened)
         // behind what may have extended it
         this.track(mayBeShortened)
       }

@@ -85,31 +85,30 @@ export class Watchdog implements Alarm {
     return this.verify([...this.#queue.items])
   }
 
-  /**
-   * {@link verifyAll} for some of them. Leases that somebody may have shortened are extended again, until Redis keeps them as long as they
-   * last here.
-   */
-  verify(leases: ReadonlyArray<Lease>, mayBeShortened = false): ReadonlyArray<Fiber<void>> {
-    const now = this.#client.now()
-    const held = leases.filter((lease) => lease.checkLost(now) === undefined)
+  /** {@link verifyAll} for some of them. */
+  verify(leases: ReadonlyArray<Lease>): ReadonlyArray<Fiber<void>> {
     const fibers: Array<Fiber<void>> = []
-    if (!mayBeShortened) {
-      this.inBatches(held, batchSize, (batch) => void fibers.push(this.#verify(batch, 0)))
-      return fibers
-    }
+    this.inBatches(held(leases, this.#client.now()), batchSize, (batch) => void fibers.push(this.#verify(batch, 0)))
+    return fibers
+  }
+
+  /** {@link verify} for leases that somebody may have shortened: extends them again, until Redis keeps them as long as they last here. */
+  verifyLength(leases: ReadonlyArray<Lease>): void {
+    const now = this.#client.now()
     const extend = (batch: ReadonlyArray<Lease>) => {
       const deadline = batch.reduce((least, lease) => Math.min(least, lease.deadline), Number.POSITIVE_INFINITY)
       const leaseMillis = leaseUntil(deadline, now)
       for (const lease of batch) lease.asksFor(leaseMillis, now)
-      fibers.push(this.#verify(batch, leaseMillis))
+      this.#verify(batch, leaseMillis)
     }
-    // the others will be renewed long before the first of their batch ends
-    const isAlone = (lease: Lease) =>
-      lease.renewedHolds === 0 || lease.deadline - now > this.#client.options.watchdogLeaseMillis
-    for (const lease of held) if (isAlone(lease)) extend([lease])
-    const together = held.filter((lease) => !isAlone(lease))
+    const together: Array<Lease> = []
+    for (const lease of held(leases, now)) {
+      // only what the watchdog renews long before the first of its batch ends
+      if (lease.renewedHolds > 0 && lease.deadline - now <= this.#client.options.watchdogLeaseMillis)
+        together.push(lease)
+      else extend([lease])
+    }
     this.inBatches(together, batchSize, extend)
-    return fibers
   }
 
   get leases(): ReadonlyArray<Lease> {
@@ -234,3 +233,6 @@ export class Watchdog implements Alarm {
     }
   }
 }
+
+const held = (leases: ReadonlyArray<Lease>, now: number): ReadonlyArray<Lease> =>
+  leases.filter((lease) => lease.checkLost(now) === undefined)
