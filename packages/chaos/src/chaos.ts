@@ -93,10 +93,20 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
   if (kind === "single" && library === undefined) yield* Effect.forkScoped(watch.look)
   else yield* Effect.forkScoped(watch.tick)
 
+  const began = now()
+  note(`the run begins: seed ${seed}, ${faults.length} faults`)
+  const isOver = () => now() - began > millis
+  const played: Array<Fault> = []
+  const begin = (fault: Fault) => {
+    played.push(fault)
+    note(describeFault(fault))
+  }
   const serverFault = Semaphore.makeUnsafe(1)
   const commitOnServer = (fault: Fault, nemesis: OnServer) =>
     Effect.gen(function* () {
-      note(describeFault(fault))
+      // it may have waited for those before it
+      if (isOver()) return Effect.void
+      begin(fault)
       const before = clients.reachable
       const at = now()
       const redis = site.redises.get((yield* site.master(fault.of)).port)!
@@ -112,18 +122,13 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
   const commit = (fault: Fault) => {
     const nemesis = nemeses[fault.fault]!
     if (nemesis.to === "server") return Effect.flatten(serverFault.withPermit(commitOnServer(fault, nemesis)))
-    note(describeFault(fault))
+    begin(fault)
     return nemesis.to === "process" ? clients.commit(fault, nemesis) : clients.disturb(fault, nemesis)
   }
-
-  const began = now()
-  note(`the run begins: seed ${seed}, ${faults.length} faults`)
-  const played: Array<Fault> = []
   const play = (fault: Fault) =>
     Effect.gen(function* () {
       yield* until(began + fault.at)
-      if (now() - began > millis) return
-      played.push(fault)
+      if (isOver()) return
       yield* commit(fault)
       if (apart) yield* Effect.andThen(clients.recovered(RECOVERED_MILLIS), Effect.sleep(APART_MILLIS))
     })

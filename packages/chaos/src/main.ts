@@ -24,14 +24,15 @@ const MOST_LINES = 400
 
 const servers = ["single", "sentinel", "cluster", "quorum"]
 
+const usage =
+  `usage: pnpm chaos [--minutes 1] [--seed n] [--server ${servers.join("|")}] [--library name]\n` +
+  `         [--only ${Object.keys(nemeses).join(",")}]\n` +
+  `         [--register redis|postgresql] [--unacknowledged] [--unfenced] [--apart]\n` +
+  `         [--history file] [--figures file]\n` +
+  `       pnpm chaos check FILE`
+
 const fail = (problem: string): never => {
-  console.error(
-    `${problem}\nusage: pnpm chaos [--minutes 1] [--seed n] [--server ${servers.join("|")}] [--library name]\n` +
-      `         [--only ${Object.keys(nemeses).join(",")}]\n` +
-      `         [--register redis|postgresql] [--unacknowledged] [--unfenced] [--apart]\n` +
-      `         [--history file] [--figures file]\n` +
-      `       pnpm chaos check FILE`
-  )
+  console.error(`${problem}\n${usage}`)
   process.exit(2)
 }
 
@@ -51,7 +52,8 @@ const parse = () => {
         figures: text,
         unacknowledged: { type: "boolean" },
         unfenced: { type: "boolean" },
-        apart: { type: "boolean" }
+        apart: { type: "boolean" },
+        help: { type: "boolean", short: "h" }
       },
       allowPositionals: true
     })
@@ -80,6 +82,10 @@ const {
   positionals: [command, file, ...more],
   values: given
 } = parse()
+if (given.help === true) {
+  console.log(usage)
+  process.exit(0)
+}
 if (command !== undefined) {
   if (command !== "check" || file === undefined || more.length > 0) fail(`there is no ${command}`)
   const reason = await buildChecker()

@@ -7,7 +7,7 @@ import { Redis } from "ioredis"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { type ClientSettings, lockOf } from "./events.ts"
+import { type ClientSettings, lockOf, now } from "./events.ts"
 import { LateProxy } from "./LateProxy.ts"
 import { startSkewed } from "./skewedServer.ts"
 
@@ -159,6 +159,9 @@ const sentinel = (clients: number, late: Late) =>
     return site
   })
 
+/** A replica gives up a planned failover that has not come about in 5 s. */
+const GIVES_UP_MILLIS = 6000
+
 const cluster = (clients: number, late: Late) =>
   Effect.gen(function* () {
     const deployment = yield* RedisCluster.start({ replicas: 1, nodeTimeout: "1 second", args: debug })
@@ -173,8 +176,14 @@ const cluster = (clients: number, late: Late) =>
       promote: Effect.gen(function* () {
         const before = yield* master
         const [replica] = yield* followersOf(redises, before)
-        yield* Effect.promise(() => replica!.call("CLUSTER", "FAILOVER"))
-        while ((yield* master) === before) yield* Effect.sleep(20)
+        let askedAt = Number.NEGATIVE_INFINITY
+        while ((yield* master) === before) {
+          if (now() - askedAt > GIVES_UP_MILLIS) {
+            askedAt = now()
+            yield* Effect.promise(() => replica!.call("CLUSTER", "FAILOVER"))
+          }
+          yield* Effect.sleep(20)
+        }
       }),
       migrate: Effect.fnUntraced(function* (millis) {
         const from = yield* master
