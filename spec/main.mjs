@@ -137,7 +137,7 @@ const breaking = [
   { without: "owner in message", faults: ["forged"], breaks: "exclusive", seed: "0x16f08" },
   { without: "time in message", breaks: "exclusive", seed: "0x1fda01" },
   { without: "extension confirmed", breaks: "exclusive" },
-  { without: "command deadline", breaks: "nothingLate", seed: 1 },
+  { without: "command deadline", breaks: "nothingLate", seed: "0x615" },
   { without: "rollback repeated", breaks: "nothingLate", seed: 1 },
   { without: "compare on release", breaks: "exclusive", seed: "0x7ad3" },
   { without: "compare on renewal", breaks: "exclusive" },
@@ -164,6 +164,7 @@ const breaking = [
   { spec: "readWrite", without: "last token", breaks: "tokensRise" },
   { spec: "readWrite", without: "time in tokens", breaks: "tokensRise" },
   { spec: "readWrite", without: "end of a writer's silence", breaks: "the end of its wait" },
+  { spec: "readWrite", without: "age of places", breaks: "its turn" },
   { spec: "readWrite", without: "readers behind a writer that left", breaks: "their message" },
   {
     spec: "readWrite",
@@ -309,9 +310,9 @@ const words = [
 ]
 const rowOf = ({ told, ...event }) => {
   const [is, op, wants, reply] = [event.is, event.op, event.wants, event.reply].map((text) => words.indexOf(text))
-  const { at, command, deadline, deaf, gone, hasAsked, owner, process, server, waited } = event
+  const { age, at, command, deadline, deaf, gone, hasAsked, owner, process, server, waited } = event
   return [
-    ...[is, at, process, command, op, owner, wants, reply, Number(hasAsked), waited, deadline],
+    ...[is, at, process, command, op, owner, wants, reply, Number(hasAsked), waited, age, deadline],
     ...[deaf.length, ...deaf, gone.length, ...gone],
     ...[told.length, ...told.flatMap(({ owner, time, token }) => [owner, token, time])],
     ...server

@@ -36,6 +36,7 @@ const stepsOf = (specification, file) =>
     const of = (name) => plain(state[Object.keys(state).find((key) => key.endsWith(`::${name}`))])
     const [did, server] = [of("did"), of("server")]
     for (const unused of ["deadline", "lease", "token"]) delete did[unused]
+    if (specification === "permits" || specification === "fairQueue") delete did.age
     for (const unused of unseen[specification]) delete server[unused]
     if (specification === "permits") server.places = server.places.map(({ owner }) => owner)
     // a command that is too late changes nothing, and here the store sets the deadline; it takes a microsecond

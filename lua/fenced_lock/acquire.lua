@@ -6,7 +6,9 @@
 -- KEYS[3]  the places (see hand_over.lua); only here for an owner that will wait
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds
--- ARGV[3]  with KEYS[3] only: 1 if this owner has asked before, else 0
+-- with KEYS[3] only:
+-- ARGV[3]  1 if this owner has asked before, else 0
+-- ARGV[4]  how old its place is (see hand_over/denied.lua), microseconds
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: { 'granted', the fencing token, server time in microseconds }
@@ -15,6 +17,7 @@
 
 --@include deadline
 local has_asked = KEYS[3] and ARGV[3] == '1'
+local place_age = ARGV[4]
 --@include hand_over/taken
 --@include tokens/next_token
 local token, refusal = next_token(KEYS[1], KEYS[2], '')

@@ -10,7 +10,9 @@
 -- ARGV[2]  lease, milliseconds
 -- ARGV[3]  how long the last token is remembered, milliseconds
 -- ARGV[4]  a lower bound for the token, or ''; may be left out where ARGV[5] is
--- ARGV[5]  with KEYS[3] only: 1 if this owner has asked before; else 0, or left out
+-- with KEYS[3] only, and may be left out:
+-- ARGV[5]  1 if this owner has asked before, else 0
+-- ARGV[6]  how old its place is (see hand_over/denied.lua), microseconds
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the fencing token (see include/tokens/granted.lua)
@@ -19,6 +21,7 @@
 
 --@include deadline
 local has_asked = KEYS[3] and ARGV[5] == '1'
+local place_age = ARGV[6] or '0'
 --@include hand_over/taken
 --@include tokens/next_token
 local token, foreseen = next_token(KEYS[1], KEYS[2], ARGV[3], ARGV[5] and ARGV[4])

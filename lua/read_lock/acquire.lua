@@ -16,6 +16,7 @@
 --          waited, microseconds; '' to enter before all of them
 -- ARGV[6]  for a reader that will wait for a lock that is handed over: 1 if this owner has
 --          asked before, else 0; '' for any other
+-- ARGV[7]  how old its place is (see hand_over/denied.lua), microseconds
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the token of the last writer; if none is on record, one that is lower
@@ -52,7 +53,7 @@ if is_new then
     --@include hand_over/older_writer
   end
   if denial then
-    local place = ARGV[1]
+    local place, place_age = ARGV[1], ARGV[7]
     --@include hand_over/denied
   end
   if places and ARGV[6] == '1' then

@@ -14,6 +14,7 @@
 -- ARGV[5]  for a writer that will wait: its owner where the lock is handed over; elsewhere its
 --          client, under which all its requests have one place; '' for any other
 -- ARGV[6]  1 if this owner has asked before, else 0
+-- ARGV[7]  how old its place is (see hand_over/denied.lua), microseconds
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    granted: the fencing token (see include/tokens/granted.lua)
@@ -23,6 +24,7 @@
 --@include deadline
 local places = ARGV[5] ~= '' and KEYS[4]
 local has_asked = ARGV[6] == '1'
+local place_age = ARGV[7]
 local field = ARGV[1] .. ':write'
 local place = ARGV[5] .. ':write'
 local denial

@@ -21,10 +21,10 @@ const lockIn = (store: Store) => {
   const [token, channel] = [of("redisson_lock_token"), of("redisson_lock__channel")]
   const places = of("effect_redis_lock_places")
   const tryAcquire = (owner: string) => runOperation(store, "lock/acquire", [name, token], [owner, 10_000, 60_000])
-  const wait = (owner: string, hasAsked: 0 | 1 = 0, tokenKey = token) =>
-    runOperation(store, "lock/acquire", [name, tokenKey, places], [owner, 10_000, 60_000, "", hasAsked])
-  const waitFenced = (owner: string, hasAsked: 0 | 1 = 0) =>
-    runOperation(store, "fenced_lock/acquire", [name, token, places], [owner, 10_000, hasAsked])
+  const wait = (owner: string, hasAsked: 0 | 1 = 0, { placeAge = 0, tokenKey = token } = {}) =>
+    runOperation(store, "lock/acquire", [name, tokenKey, places], [owner, 10_000, 60_000, "", hasAsked, placeAge])
+  const waitFenced = (owner: string, hasAsked: 0 | 1 = 0, placeAge = 0) =>
+    runOperation(store, "fenced_lock/acquire", [name, token, places], [owner, 10_000, hasAsked, placeAge])
   const release = (owner: string, publish: string = store.publish) =>
     runOperation(store, "lock/release", [name, channel, places, token], [owner, publish, 2000, 60_000])
   const inspect = runOperation(store, "lock/inspect", [name, token]) as Effect.Effect<
@@ -90,6 +90,24 @@ for (const [where, layer] of Object.entries(stores)) {
       // nobody has a place any more: whoever listens is woken
       assert.strictEqual(yield* lock.release(`${clientC}:1`), 2)
       assert.strictEqual(yield* all.message, "0")
+    }))
+
+  test("a place that was lost is as old again as its client says", (store) =>
+    Effect.gen(function* () {
+      for (const side of ["wait", "waitFenced"] as const) {
+        const lock = lockIn(store)
+        const asks = (owner: string, placeAge: number) =>
+          side === "wait" ? lock.wait(owner, 1, { placeAge }) : lock.waitFenced(owner, 1, placeAge)
+        yield* lock.listen(`:${clientA}`)
+        yield* lock.listen(`:${clientB}`)
+        yield* lock.tryAcquire("x:1")
+        yield* asks(`${clientB}:1`, 0)
+        yield* asks(`${clientA}:1`, 5_000_000)
+        // no older than it was
+        yield* asks(`${clientA}:1`, 0)
+        yield* lock.release("x:1")
+        assert.strictEqual(yield* lock.holder, `${clientA}:1`, side)
+      }
     }))
 
   test("an owner that was handed the lock and asks once more is granted it, with a higher token and its own lease", (store) =>
@@ -204,11 +222,11 @@ for (const [where, layer] of Object.entries(stores)) {
       const lock = lockIn(store)
       for (const client of clientIds) yield* lock.listen(`:${client}`)
       assert.strictEqual(tokenIn(yield* lock.waitFenced("x:1")), 1)
-      yield* lock.wait(`${clientA}:1`, 0, lock.name)
+      yield* lock.wait(`${clientA}:1`, 0, { tokenKey: lock.name })
       yield* lock.waitFenced(`${clientB}:1`)
       yield* lock.wait(`${clientC}:1`)
       yield* lock.release("x:1")
-      assert.strictEqual(tokenIn(yield* lock.wait(`${clientA}:1`, 1, lock.name)), 0)
+      assert.strictEqual(tokenIn(yield* lock.wait(`${clientA}:1`, 1, { tokenKey: lock.name })), 0)
       yield* lock.release(`${clientA}:1`)
       // a counter stays one: each hand-over and each request counts
       assert.strictEqual(tokenIn(yield* lock.waitFenced(`${clientB}:1`, 1)), 4)

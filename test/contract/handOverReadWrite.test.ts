@@ -27,20 +27,20 @@ const lockIn = (store: Store) => {
   ] as const
   const readers = of("effect_redis_lock_readers")
   const hold = (owner: string) => `{${name}}:${owner}:rwlock_timeout:1`
-  const writeAs = (owner: string, placeOwner: string, hasAsked: 0 | 1) =>
+  const writeAs = (owner: string, placeOwner: string, hasAsked: 0 | 1, placeAge = 0) =>
     runOperation(
       store,
       "write_lock/acquire",
       [name, token, readers, places],
-      [owner, 10_000, 60_000, "", placeOwner, hasAsked]
+      [owner, 10_000, 60_000, "", placeOwner, hasAsked, placeAge]
     )
-  const write = (owner: string, hasAsked: 0 | 1 = 0) => writeAs(owner, owner, hasAsked)
-  const readAs = (owner: string, hasAsked: 0 | 1 | "", waitedMicros: number | "", writer: string) =>
+  const write = (owner: string, hasAsked: 0 | 1 = 0, placeAge = 0) => writeAs(owner, owner, hasAsked, placeAge)
+  const readAs = (owner: string, hasAsked: 0 | 1 | "", waitedMicros: number | "", writer: string, placeAge = 0) =>
     runOperation(
       store,
       "read_lock/acquire",
       [name, token, hold(owner), readers, places],
-      [owner, 10_000, writer, 7, waitedMicros, hasAsked]
+      [owner, 10_000, writer, 7, waitedMicros, hasAsked, placeAge]
     )
   const read = (owner: string, hasAsked: 0 | 1 = 0, writer = "") => readAs(owner, hasAsked, 0, writer)
   /** As Java does, or a client that takes no places. */

@@ -19,6 +19,7 @@ interface Step<Server, Op = "acquire" | "release" | "renew"> {
     readonly wants: string
     readonly hasAsked: boolean
     readonly waited: number
+    readonly age: number
     readonly reply: "granted" | "denied" | "released" | "not held" | "extended" | "left" | "no place" | "turn" | "wait"
     /** The owners to which the lock was handed over, or that were told that permits are free. */
     readonly told: ReadonlyArray<number>
@@ -104,7 +105,7 @@ for (const [seq, steps] of runs.lock.entries()) {
       for (const [at, step] of steps.entries()) {
         const { clock, did, server } = step
         const owner = ownerOf(did.owner)
-        const acquire = [owner, 8000, 86_400_000, "", did.hasAsked ? 1 : 0]
+        const acquire = [owner, 8000, 86_400_000, "", did.hasAsked ? 1 : 0, did.age]
         const release = [owner, store.publish, 2000, 86_400_000]
         const commands = {
           acquire: runOperation(store, "lock/acquire", [name, token, places], acquire),
@@ -152,7 +153,7 @@ for (const [seq, steps] of runs.readWrite.entries()) {
             store,
             "read_lock/acquire",
             [name, token, hold, readers, places],
-            [owner, 8000, "", 0, did.waited, asked]
+            [owner, 8000, "", 0, did.waited, asked, did.age]
           ),
           release: runOperation(store, "read_lock/release", all, [owner, ...terms]),
           renew: runOperation(store, "read_lock/renew", [name, readers, hold], [8000, owner, 1])
@@ -162,7 +163,7 @@ for (const [seq, steps] of runs.readWrite.entries()) {
             store,
             "write_lock/acquire",
             [name, token, readers, places],
-            [owner, 8000, 86_400_000, "", owner, asked]
+            [owner, 8000, 86_400_000, "", owner, asked, did.age]
           ),
           release: runOperation(store, "write_lock/release", all, [owner, ...terms, owner]),
           renew: runOperation(store, "lock/renew", [name], [8000, `${owner}:write`])

@@ -207,6 +207,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
   const hasPlaces = op.times % 2 === 1
   const places = key("effect_redis_lock_places")
   const hasAsked = op.count === 3 ? 1 : 0
+  const placeAge = op.count === 2 ? 2500 * step : 0
   const publish = op.count === 1 ? "" : "PUBLISH"
   const owner = `${clientOf(op.owner)}:1`
   const other = `${clientOf(op.other)}:1`
@@ -219,7 +220,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
     case "lock/acquire":
       return [
         [lock, token, ...(hasPlaces ? [places] : [])],
-        [owner, lease, tokenLife, ...(hasPlaces ? ["", hasAsked] : [])]
+        [owner, lease, tokenLife, ...(hasPlaces ? ["", hasAsked, placeAge] : [])]
       ]
     case "fenced_lock/acquire":
       return [
@@ -300,7 +301,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
           1234,
           // two steps and a half, as virtual time does not tell what was at the same time
           op.times === 4 ? "" : op.times === 1 ? 0 : 2500 * step,
-          hasPlaces ? hasAsked : ""
+          ...(hasPlaces ? [hasAsked, placeAge] : ["", 0])
         ]
       ]
     case "read_lock/hold":
@@ -344,7 +345,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
     case "write_lock/acquire":
       return [
         [lock, token, readers, places],
-        [owner, lease, tokenLife, "", hasPlaces ? owner : op.count === 1 ? "" : clientOf(op.owner), hasAsked]
+        [owner, lease, tokenLife, "", hasPlaces ? owner : op.count === 1 ? "" : clientOf(op.owner), hasAsked, placeAge]
       ]
     case "record/write":
       return [

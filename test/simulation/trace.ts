@@ -49,6 +49,8 @@ interface Command {
   /** Whether its owner has asked before; of permits, whether its fiber waits; of a fair lock's report, whether anybody of its client does. */
   readonly hasAsked?: boolean
   readonly waited?: number
+  /** How old its place is. */
+  readonly age?: number
   readonly deadline?: number
   /** Owners whose places a fair lock's report removes. */
   readonly gone?: ReadonlyArray<number>
@@ -120,6 +122,8 @@ const kinds: Record<string, Kind> = {
         op: "acquire",
         owner: run.owner(args[0]),
         hasAsked: Number(args[4]) === 1,
+        // a first request says nothing of its place
+        age: args.length === 7 ? Number(args[5]) : 0,
         deadline: deadlineOf(args, run)
       }),
       "lock/release": releases,
@@ -137,6 +141,7 @@ const kinds: Record<string, Kind> = {
         wants: "read",
         hasAsked: Number(args[5]) === 1,
         waited: Number(args[4]),
+        age: Number(args[6]),
         deadline: deadlineOf(args, run)
       }),
       "read_lock/release": releases,
@@ -146,6 +151,7 @@ const kinds: Record<string, Kind> = {
         owner: run.owner(args[0]),
         wants: "write",
         hasAsked: Number(args[5]) === 1,
+        age: Number(args[6]),
         deadline: deadlineOf(args, run)
       }),
       "write_lock/release": releases,
@@ -292,7 +298,7 @@ const play = (kind: Kind, seed: number): ReadonlyArray<Event> => {
     const note = (is: Event["is"], more: Partial<Event> = {}) =>
       events.push({
         ...{ is, at: run.since(db.timeMicros()), process, command },
-        ...{ wants: "", hasAsked: false, waited: 0, deadline: 0, gone: [], ...sent },
+        ...{ wants: "", hasAsked: false, waited: 0, age: 0, deadline: 0, gone: [], ...sent },
         ...{ reply: "", told: [], deaf: [], server: [], ...more }
       })
     let reply = ""

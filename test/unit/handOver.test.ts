@@ -4,10 +4,20 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Option, Queue, Schedule, Stream } from "effect"
-import { FairLock, FencedLock, Lock, type RedisDriver, type RedisLock, SpinLock } from "effect-redis-lock"
+import {
+  FairLock,
+  FencedLock,
+  Lock,
+  ReadWriteLock,
+  type RedisDriver,
+  type RedisLock,
+  SpinLock
+} from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { background } from "../kit/background.ts"
 import { runOperation } from "../kit/storeOperations.ts"
 import { as, clientOf, type TestStore, testStore } from "../kit/testStore.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 
 // nobody asks by the clock unless a test says so
 const patient = { fallbackInterval: "1 hour", label: "" } as const
@@ -76,6 +86,43 @@ describe("a lock that is handed over", () => {
         assert.deepStrictEqual(server.operations, [])
         yield* TestClock.adjust(1000)
         yield* Fiber.join(waiting)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  const { readLock, writeLock } = ReadWriteLock.make("a")
+  for (const [title, lock, others] of [
+    ["A waiter", Lock.make("a"), Lock.make("a")],
+    ["A waiter of a fenced lock", FencedLock.make("a"), FencedLock.make("a")],
+    ["A writer", writeLock, writeLock],
+    ["A reader", readLock, writeLock]
+  ] as const) {
+    it.effect(`${title} whose request is lost, and with it its place, is let in before those that came later`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        let isLost = true
+        const store = wrappedStore(server.store, (request) => {
+          if (isLost || !request.operation.endsWith("/acquire")) return request.run()
+          isLost = true
+          return Effect.andThen(
+            request.run(),
+            Effect.suspend(() => request.fail("TimedOut"))
+          )
+        })
+        const holder = yield* clientOf(server, patient)
+        const first = yield* clientOf({ store }, { ...patient, fallbackInterval: "1 second" })
+        const second = yield* clientOf(server, patient)
+        const { entered, section } = makeSections()
+        yield* background(section("holder", 10_000).pipe(Lock.withLock(others), as(holder)))
+        yield* background(section("first", 1000).pipe(Lock.withLock(lock), as(first)))
+        yield* TestClock.adjust(10)
+        yield* background(section("second", 1000).pipe(Lock.withLock(others), as(second)))
+        yield* TestClock.adjust(10)
+        isLost = false
+        yield* TestClock.adjust(5000)
+        assert.isTrue(isLost)
+        yield* TestClock.adjust(10_000)
+        assert.deepStrictEqual(entered, ["holder", "first", "second"])
       }).pipe(Effect.scoped)
     )
   }

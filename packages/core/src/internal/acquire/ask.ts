@@ -40,6 +40,8 @@ interface AskTerms {
   readonly startedAt: number
   /** Whether this owner has asked before. */
   readonly hasAsked?: boolean
+  /** When its client was first denied since it was last let in, on the monotonic clock. */
+  readonly deniedAt?: number | undefined
   /** Whether it takes the place of this client if it is denied. Default: true. */
   readonly takesPlace?: boolean
   /** Of an owner that waits for a fair lock. */
@@ -56,6 +58,7 @@ export class Ask implements OwnerRef, AcquireParams {
   readonly leaseMillis: number
   readonly waits: boolean
   readonly hasAsked: boolean
+  readonly placeAgeMillis: number
   readonly takesPlace: boolean
   readonly secret: string
   readonly startedAt: number
@@ -64,7 +67,7 @@ export class Ask implements OwnerRef, AcquireParams {
 
   constructor(
     request: AcquireRequest,
-    { hasAsked = false, secret = "", startedAt, takesPlace = true, waits }: AskTerms,
+    { deniedAt, hasAsked = false, secret = "", startedAt, takesPlace = true, waits }: AskTerms,
     owner = request.client.nextOwner()
   ) {
     const { client, keys, kind, name } = request
@@ -80,6 +83,7 @@ export class Ask implements OwnerRef, AcquireParams {
     this.secret = secret
     this.startedAt = startedAt
     this.sentAt = client.now()
+    this.placeAgeMillis = deniedAt === undefined ? 0 : this.sentAt - deniedAt
     this.writer = kind.mode === "read" ? writerOf(request) : undefined
   }
 

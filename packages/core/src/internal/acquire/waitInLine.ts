@@ -175,7 +175,8 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     if (hadTurn) line.asked(waiter)
     const place = hadTurn ? takePlace(this) : undefined
     // readers ask at the same time: the one that has the turn has the place
-    const terms = { waits: true, startedAt, hasAsked: place?.hasAsked === true, takesPlace: hadTurn }
+    const { deniedAt } = line
+    const terms = { waits: true, startedAt, hasAsked: place?.hasAsked === true, deniedAt, takesPlace: hadTurn }
     const ask = new Ask(request, terms, place?.ownerRef.owner)
     const keepPlace = () => {
       line.place ??= place
@@ -215,7 +216,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
 
   /** Takes note of a request that was denied or has failed. */
   #answered(answer: Denial | LockStoreError, ask: Ask): void {
-    const { line, waiter } = this
+    const { line, request, waiter } = this
     const isAsker = waiter.hasTurn
     if (answer instanceof LockStoreError) {
       this.#denial = undefined
@@ -225,9 +226,10 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     this.#denial = answer
     if (ask.takesPlace && takesPlaces(ask)) {
       const { place } = line
+      line.deniedAt ??= request.client.now()
       if (place === undefined || place.ownerRef.owner === ask.owner) line.place = { ownerRef: ask, hasAsked: true }
       // another request was faster
-      else this.request.client.fork(giveBackPlace(ask))
+      else request.client.fork(giveBackPlace(ask))
     }
     line.answered(answer.remaining, isAsker)
   }

@@ -45,12 +45,10 @@ export const ownerRefOf = ({ client, keys, kind, name }: LockRef, owner: string)
 /**
  * Parameters of an acquire command.
  */
-export interface AcquireParams {
+export interface AcquireParams extends TakesPlace {
   readonly leaseMillis: number
   /** Whether the owner will wait if the lock is denied. */
   readonly waits: boolean
-  /** Whether it has asked before, and may have a place. */
-  readonly hasAsked: boolean
   /** Whether it takes its client's place if it is denied; not while another request of that client does. */
   readonly takesPlace: boolean
   /** By what it recognises the message that hands a fair lock over to it. */
@@ -323,12 +321,12 @@ export const write: LockProtocol = {
   name: "write",
   mode: "write",
   acquire: (ask) => {
-    const { client, hasAsked, keys, kind, leaseMillis, owner, waits } = ask
+    const { client, hasAsked, keys, kind, leaseMillis, owner, placeAgeMillis, waits } = ask
     const terms = {
       leaseMillis,
       tokenLifeMillis: tokenLife(client, leaseMillis),
       placeOwner: waits ? placeOwnerOf(ask) : "",
-      hasAsked
+      ...{ hasAsked, placeAgeMillis }
     }
     return readWriteLock.acquireWrite(keys, tokenKey(kind, keys), owner, terms)
   },

@@ -119,6 +119,8 @@ export class Line {
   turn: Waiter | undefined = undefined
   /** The place of this client in Redis; undefined while a request asks with it, which takes it back itself if it fails. */
   place: Place | undefined = undefined
+  /** When this client was first denied since it was last let in, on the monotonic clock: that dates its place, which may get lost. */
+  deniedAt: number | undefined = undefined
   /** Whether this client may have a place among those that wait for permits. */
   mayHavePlace = false
   /** The last reply to a request for permits that was denied. */
@@ -446,6 +448,7 @@ export class Line {
   /** A request was granted. If that excludes the other waiters, the next one looks out for its loss; else it may be let in as well. */
   granted(isAskers: boolean, excludes: boolean): void {
     this.outage.answered()
+    this.deniedAt = undefined
     if (isAskers) this.on({ _tag: "Granted", until: this.pauseUntil(-1), excludes })
   }
 

@@ -74,7 +74,14 @@ export const operations = {
 export interface TakesPlace {
   /** Whether the owner has asked before: the lock may have been handed over to it. */
   readonly hasAsked: boolean
+  /** How long ago its client was first denied since it was last let in: the place is as old, even if it was lost meanwhile. */
+  readonly placeAgeMillis: number
 }
+
+export const placeArguments = ({ hasAsked, placeAgeMillis }: TakesPlace): ReadonlyArray<number> => [
+  Number(hasAsked),
+  Math.floor(placeAgeMillis * 1000)
+]
 
 const placeKeys = ({ places }: LockKeys, takesPlace: TakesPlace | undefined): ReadonlyArray<string> =>
   takesPlace === undefined ? [] : [places]
@@ -89,12 +96,14 @@ export const acquire = (
   owner: string,
   { leaseMillis, tokenLifeMillis }: { readonly leaseMillis: number; readonly tokenLifeMillis: number },
   takesPlace?: TakesPlace
-): StoreCommand<AcquireReply> =>
-  command(
+): StoreCommand<AcquireReply> => {
+  const isNew = takesPlace === undefined || (!takesPlace.hasAsked && takesPlace.placeAgeMillis === 0)
+  return command(
     operations.acquire,
     [keys.lock, tokenKey, ...placeKeys(keys, takesPlace)],
-    [owner, leaseMillis, tokenLifeMillis, ...(takesPlace?.hasAsked === true ? ["", 1] : [])]
+    [owner, leaseMillis, tokenLifeMillis, ...(isNew ? [] : ["", ...placeArguments(takesPlace)])]
   )
+}
 
 /** {@link acquire} with a counter as its token. */
 export const acquireFenced = (
@@ -106,7 +115,7 @@ export const acquireFenced = (
   command(
     operations.acquireFenced,
     [keys.lock, keys.token, ...placeKeys(keys, takesPlace)],
-    [owner, leaseMillis, ...(takesPlace === undefined ? [] : [Number(takesPlace.hasAsked)])]
+    [owner, leaseMillis, ...(takesPlace === undefined ? [] : placeArguments(takesPlace))]
   )
 
 /** Sets the number of an owner's holds; replies 1, or 0 if it has none. */

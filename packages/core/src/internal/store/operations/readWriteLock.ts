@@ -2,7 +2,7 @@
  * `lua/read_lock/` and `lua/write_lock/`: the two sides of Redisson's RReadWriteLock.
  */
 import type { LockKeys } from "../keys.ts"
-import { handOverArguments, handOverKeys, type HandOverTerms, type TakesPlace } from "./lock.ts"
+import { handOverArguments, handOverKeys, type HandOverTerms, placeArguments, type TakesPlace } from "./lock.ts"
 import {
   type AcquireReply,
   acquireReply,
@@ -97,7 +97,7 @@ export const acquireRead = (
       writer?.owner ?? "",
       writer?.token ?? 0,
       waitedMillis === undefined ? "" : Math.floor(waitedMillis * 1000),
-      takesPlace === undefined ? "" : Number(takesPlace.hasAsked)
+      ...(takesPlace === undefined ? ["", 0] : placeArguments(takesPlace))
     ]
   )
 
@@ -184,23 +184,23 @@ export const forceReleaseRead = forceRelease("forceReleaseRead")
 
 export const forceReleaseWrite = forceRelease("forceReleaseWrite")
 
-interface WriteTerms {
+interface WriteTerms extends TakesPlace {
   readonly leaseMillis: number
   readonly tokenLifeMillis: number
   /** The owner of the place that it takes if it is denied; empty if it takes none. */
   readonly placeOwner: string
-  /** Whether this owner has asked before: the lock may have been handed over to it. */
-  readonly hasAsked: boolean
 }
 
 export const acquireWrite = (
   keys: LockKeys,
   tokenKey: string,
   owner: string,
-  { hasAsked, leaseMillis, placeOwner, tokenLifeMillis }: WriteTerms
-): StoreCommand<AcquireReply> =>
-  command(
+  terms: WriteTerms
+): StoreCommand<AcquireReply> => {
+  const { leaseMillis, placeOwner, tokenLifeMillis } = terms
+  return command(
     operations.acquireWrite,
     [keys.lock, tokenKey, keys.readers, keys.places],
-    [owner, leaseMillis, tokenLifeMillis, "", placeOwner, Number(hasAsked)]
+    [owner, leaseMillis, tokenLifeMillis, "", placeOwner, ...placeArguments(terms)]
   )
+}
