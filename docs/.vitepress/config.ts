@@ -132,16 +132,22 @@ export default defineConfig({
         ]
       },
       {
-        text: "How to",
+        text: "Correctness",
         items: [
-          page("Running a job once", "/running-once"),
           page("Guarantees and limits", "/guarantees"),
-          page("The specification", "/specification"),
-          page("Runs under faults", "/faults"),
           page("Failure and fencing", "/fencing"),
           page("Failover", "/failover"),
           page("Quorums", "/quorum"),
           page("Contention", "/contention"),
+          page("Running a job once", "/running-once"),
+          page("Runs under faults", "/faults"),
+          page("The specification", "/specification"),
+          page("Track record", "/track-record")
+        ]
+      },
+      {
+        text: "How to",
+        items: [
           page("Sharing with Java", "/redisson"),
           page("Effect's cluster", "/cluster"),
           page("Memory in Redis", "/memory")
@@ -166,8 +172,6 @@ export default defineConfig({
           page("Compared with other libraries", "/comparison"),
           page("Benchmarks", "/benchmarks"),
           page("Compared with other systems", "/compared-systems"),
-          page("Contention", "/contention"),
-          page("Track record", "/track-record"),
           page("Architecture", "/architecture"),
           page("Stability", "/stability"),
           page("Redisson's behaviours", "/behaviours")

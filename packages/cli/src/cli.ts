@@ -157,6 +157,7 @@ Exit codes:
   65  NAME has no holder that Redis knows of: it is a latch, a semaphore without held leased permits, or something else
   66  nobody holds it, or the holder has changed since it was shown
   69  Redis cannot be reached, or refuses
+  74  freed, but that could not be written
   77  the answer was no; nothing was freed`)
   ),
   Command.withExamples([{ command: "redis-lock release --force db:migrate" }])

@@ -21,7 +21,7 @@ import type { RedisLock } from "./RedisLock.ts"
  * **Gotchas**
  *
  * Plain locks of the same name continue the counter, but if a plain lock was the first, the counter is server time in
- * microseconds, which Redis forgets a day after the last plain lock. Use one kind per name.
+ * microseconds, which Redis forgets a day later unless a `FencedLock` is granted first. Use one kind per name.
  *
  * **When not to use**
  *

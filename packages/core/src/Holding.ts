@@ -37,8 +37,8 @@ import type { InvalidLockOptions, LockLost, LockStoreError } from "./LockError.t
  */
 export interface Holding<out T = bigint> extends HoldingWithoutToken {
   /**
-   * The fencing token: higher than that of every earlier grant of this name. Re-entries share it. For a `MultiLock`, a
-   * record of its members' tokens by name.
+   * The fencing token: higher than that of every earlier grant of this name; that of a read lock is the last writer's, and lower
+   * than the next one's. Re-entries share it. For a `MultiLock`, a record of its members' tokens by name.
    */
   readonly token: T
 }

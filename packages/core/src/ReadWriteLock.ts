@@ -51,8 +51,8 @@ export interface ReadWriteLock<out T = bigint, out E = never> {
 }
 
 /**
- * A read-write lock like Redisson's `RReadWriteLock`. Every function of `Lock` works on both sides; getters and mutations
- * (`Lock.isLocked`, `Lock.inspect`, `Lock.forceRelease`) apply to the side that they are given.
+ * A read-write lock like Redisson's `RReadWriteLock`. Every function of `Lock` works on both sides. `Lock.isLocked`,
+ * `Lock.remainingTime` and `Lock.forceRelease` apply to the side that they are given; `Lock.inspect` shows both.
  *
  * Both sides are reentrant. A writer may read as well, and keeps reading if it releases the write lock first: other readers
  * can enter from then on. A reader cannot become a writer: two readers that tried would wait for each other, so the attempt

@@ -47,7 +47,7 @@ export interface RedLockOptions<out WaitTime extends Duration.Input | undefined 
  * - With servers that replicate each other: a majority of copies of one server is that server.
  * - With servers that come back at once without their data: they may grant a lock again that is still held. Keep them away
  *   for the longest lease (delayed restart), or keep their data with `appendfsync always`.
- * - As a substitute for fencing: see the README on the limits of every lock with a lease.
+ * - As a substitute for fencing: see docs/fencing.md.
  * - With names made up at run time that differ from member to member: each such set of names is remembered for as long as
  *   the first member's service lives. Members that share one name leave nothing behind.
  * - With fair locks: each server would have a queue of its own. Semaphores are no `Lock` and do not compile: a quorum of

@@ -142,9 +142,9 @@ export interface IoRedisOptions {
  * A driver with its own connections to whatever its URL describes: one server, a cluster as with {@link layerCluster}, or a master
  * monitored by Sentinel as with {@link layerSentinel}.
  *
- * For one server it opens one connection for commands and, once a fiber waits, one for subscriptions; both are closed with the
- * layer. Commands are never queued while disconnected: they fail with `NotConnected`, and ioredis reconnects with increasing
- * pauses.
+ * For one server it opens one connection for commands and, once a fiber waits or has held a lock for a second, one for messages;
+ * grants that need `acknowledge` wait on a third. All are closed with the layer. Commands are never queued while disconnected:
+ * they fail with `NotConnected`, and ioredis reconnects with increasing pauses.
  *
  * Fails when the first connection cannot be made: `ConnectionRefused`, `TimedOut`, `NotAuthenticated`, ...; with `NoPermission`
  * or `Failed` if the server refuses the database, now or after a reconnect: commands never go to another one. Fails with
@@ -251,7 +251,8 @@ export interface IoRedisClusterOptions {
   readonly nodes: ReadonlyArray<string | Redacted.Redacted>
   /**
    * How long a command may take, including redirections and the opening of a connection, before it fails with `TimedOut`. A
-   * connection that has been silent for twice as long while commands wait is replaced. Default: 3 seconds.
+   * connection that has received nothing for twice as long is sent a PING, and replaced if it stays silent for twice as long
+   * again: a dead connection is noticed within six times this period, even one used only by subscriptions. Default: 3 seconds.
    */
   readonly commandTimeout?: Duration.Input | undefined
   /**
@@ -360,8 +361,9 @@ export interface IoRedisSentinelOptions {
    */
   readonly name?: string | undefined
   /**
-   * How long a command may take before it fails with `TimedOut`. A connection that has been silent for twice as long while
-   * commands wait is replaced. Default: 3 seconds.
+   * How long a command may take before it fails with `TimedOut`. A connection that has received nothing for twice as long is sent
+   * a PING, and replaced if it stays silent for twice as long again: a dead connection is noticed within six times this period,
+   * even one used only by subscriptions. Default: 3 seconds.
    */
   readonly commandTimeout?: Duration.Input | undefined
   /**
