@@ -37,8 +37,8 @@ const lsCommand = Command.make(
     paragraphs(`
 Lists what is held: locks of every kind, a line per owner, and semaphores with leased permits, a line per
 permit. It shows name, owner, the label of the owner's client, mode, hold count, remaining time of the lease, and last
-fencing token. Semaphores without leases and latches are only a number in Redis: look at one with
-redis-lock inspect. It walks the keys with SCAN, never with KEYS, so a busy Redis is not blocked.
+fencing token. Latches, and semaphores without leases, are only a number in Redis: look at one with
+redis-lock inspect. It uses SCAN, never KEYS, so a busy Redis is not blocked.
 
 Exit codes:
   0   success, even if nothing is held
@@ -110,7 +110,7 @@ On a terminal it draws a table. Keys: q quits, s sorts by name, age, lease or wa
 --allow-release, j, k and the arrows select a lock, and f frees it. Elsewhere, and with --json, it prints a line for each change.
 
 Exit codes:
-  0      the user or the reader has left
+  0      you quit, or the reader of the pipe has gone
   64     bad usage
   69     Redis cannot be reached at the start, or refuses
   74     it could not be written

@@ -28,10 +28,10 @@ export interface TimeOptions<out WaitTime extends Duration.Input | undefined = D
    */
   readonly leaseTime?: Duration.Input | undefined
   /**
-   * The longest time for which it is held while the watchdog renews it, counted from the outermost acquisition: then it is lost, with the reason
-   * `HeldTooLong`, and its section is interrupted. It is released when the section's finalizers are done, or when its lease ends; by a
-   * `scoped` acquisition when the scope closes. Infinity lifts the limit. No effect with `leaseTime`, which is a limit itself. Default: the
-   * `maxHold` of the client, which is none by default.
+   * How long the watchdog renews it at most, counted from the outermost acquisition: after that it is lost, with the reason
+   * `HeldTooLong`, and its section is interrupted. It is released when the section's finalizers are done, or when its lease ends;
+   * by a `scoped` acquisition when the scope closes. Infinity lifts the limit. No effect with `leaseTime`, which is a limit
+   * itself. Default: the `maxHold` of the client, which is none by default.
    */
   readonly maxHold?: Duration.Input | undefined
 }
@@ -47,7 +47,8 @@ export interface GrantOptions<
 > extends TimeOptions<WaitTime> {
   /**
    * What a grant needs besides the master's reply in order to count; `"none"` for nothing. Default: the `acknowledge` of the
-   * client, which is nothing by default. Functions that try once take it from the lock.
+   * client, which is nothing by default. Functions that try only once have no such option: set it when making the lock, or on the
+   * client.
    */
   readonly acknowledge?: AcknowledgeOptions | "none" | undefined
 }
@@ -70,16 +71,16 @@ export interface AcquireOptions<
    *
    * If the process dies, the lock is free when its lease ends, even if that is earlier: another instance can do the work.
    *
-   * Only for exclusive locks on one server (or cluster): where the type of a lock does not tell that it is one side of a read-write
-   * lock, a `MultiLock` or on a quorum, acquiring fails with `InvalidLockOptions`.
+   * Only for exclusive locks on one server (or cluster). For one side of a read-write lock, a `MultiLock` or a lock on a quorum,
+   * acquiring fails with `InvalidLockOptions` where the compiler does not reject it already.
    */
   readonly minHold?: Duration.Input | undefined
 }
 
 /**
- * Makes a grant count only once enough replicas have it. Otherwise it is undone, and acquiring fails
- * with a `LockStoreError` whose reason is `NotReplicated`, and whose `cause` is a `LockNotReplicated`. This covers every way
- * of acquiring a lock or leased permits, re-entry included; renewals and releases do not wait.
+ * Makes a grant count only once enough replicas have it. Otherwise it is rolled back, and acquiring fails with a `LockStoreError`
+ * whose reason is `NotReplicated`, and whose `cause` is a `LockNotReplicated`. This covers every way of acquiring a lock or
+ * leased permits, re-entry included; renewals and releases do not wait.
  *
  * **Details**
  *

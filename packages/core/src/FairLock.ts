@@ -16,11 +16,11 @@ import type { RedisLock } from "./RedisLock.ts"
  * scores and channels of Redisson's fair lock, so that Java and TypeScript wait in one queue. Every function of `Lock`
  * works on it.
  *
- * A waiting fiber keeps its place however long it waits; its process reports every half second for all its waiters. A waiter
- * whose process has not reported for 1.5 seconds, because it died or was stopped, is skipped; if the process comes back, its
+ * A waiting fiber keeps its place however long it waits; its process sends a heartbeat every half second for all its waiters. A
+ * waiter whose process has sent none for 1.5 seconds, because it died or was stopped, is skipped; if the process comes back, its
  * waiter rejoins at the end. Silence counts only while Redis answers others: after an outage of Redis a process has up to five
- * seconds to report. If all waiters have died and nobody asked since, that looks like an outage, so the next request waits for up
- * to five seconds.
+ * seconds for its next heartbeat. If all waiters have died and nobody asked since, that looks like an outage, so the next request
+ * waits for up to five seconds.
  *
  * `Lock.tryScoped` and `Lock.withLockIfAvailable` never take the lock ahead of a waiter.
  *

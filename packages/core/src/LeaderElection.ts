@@ -341,9 +341,10 @@ export interface WhileLeaderOptions<out A = never> extends CampaignOptions<A> {
 }
 
 /**
- * Campaigns, and runs an effect as the leader. Losing the leadership interrupts the effect and starts a new campaign, until the effect
- * ends by itself; so does an effect that fails with the `LockLost` of this election, as it noticed the loss first. However it ends, this process resigns first: after a failure another candidate gets its turn while this one waits for
- * its `restart`.
+ * Campaigns, and runs an effect as the leader. Losing the leadership interrupts the effect and starts a new campaign. So does an
+ * effect that fails with this election's own `LockLost`, because it noticed the loss first. Otherwise this ends when the effect
+ * does. However it ends, this process resigns first: after a failure another candidate gets its turn while this one waits for its
+ * `restart`.
  *
  * **When to use**
  *
@@ -504,8 +505,8 @@ const isAnnounced = (state: RecordState): state is RecordState & { readonly reco
  * The current leader, then every change: another leader, another value, nobody. It never repeats itself, never ends, and survives
  * restarts, failovers and lost connections of Redis.
  *
- * Changes arrive by pub/sub, and are also looked for once per `fallbackInterval` (1 second), which is how a crashed leader is missed once its
- * lease has expired. Several changes in quick succession may be seen as one.
+ * Changes arrive by pub/sub; in case one is lost, it also polls once per `fallbackInterval` (1 second), which is how it notices
+ * that a crashed leader's lease has expired. Several changes in quick succession may be seen as one.
  *
  * Fails with `LockStoreError` when Redis refuses permanently, with `InvalidLockName` and `InvalidLockOptions` before any command.
  *

@@ -647,10 +647,10 @@ export const forceRelease = <L extends LockOrName>(
   using(lock, (impl, fiber) => impl.forceRelease(fiber, options?.owners))
 
 /**
- * Everything that is held at this moment and whose name matches a Redis glob pattern (default: all): locks of every kind, and semaphores
- * with leased permits, each as {@link inspect} shows it. Found with SCAN, which walks all keys three times: once for locks, and twice for
- * permits. Locks that are acquired or released meanwhile may or may not be among them. Semaphores without leases and latches are not,
- * as Redis has nothing of them but a number. A quorum keeps locks only.
+ * Everything that is held at this moment and whose name matches a Redis glob pattern (default: all): locks of every kind, and
+ * semaphores with leased permits, each as {@link inspect} shows it. Found with SCAN, three times through all keys: once for
+ * locks, and twice for permits. Locks that are acquired or released meanwhile may or may not be among them. Latches, and
+ * semaphores without leases, are not, as they are just a number in Redis. A quorum keeps locks only.
  *
  * Fails with `LockStoreError` when the request to Redis failed, and with `InvalidLockOptions` for a pattern that is not a string, or longer
  * than a name may be.
@@ -673,9 +673,9 @@ export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError | I
 
 /**
  * What happens to everything that {@link list} finds by a Redis glob pattern (default: all), locks and semaphores with leased
- * permits: first what is held, then each change. It looks at all of it once per `interval`, by default a second: what begins and ends
- * in between is not seen. It fails with `LockStoreError` when a look fails, and with `InvalidLockOptions` for an `interval` that is
- * no period, or a pattern as {@link list} does; otherwise it never ends.
+ * permits: first what is held, then each change. It polls once per `interval` (default: a second), so it misses what begins and
+ * ends between two polls. Fails with `LockStoreError` when a poll fails, and with `InvalidLockOptions` for an invalid `interval`,
+ * or a pattern as {@link list} does; otherwise it never ends.
  *
  * **When to use**
  *
@@ -683,7 +683,8 @@ export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError | I
  *
  * **When not to use**
  *
- * To wait for a lock: acquire it. With many millions of keys, since each look is three SCANs through all of them: take a longer interval.
+ * To wait for a lock: acquire it. With many millions of keys, since each poll is three SCANs through all of them: take a longer
+ * interval.
  *
  * @example
  * ```ts
@@ -691,7 +692,7 @@ export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError | I
  * import { Lock } from "effect-redis-lock"
  *
  * const program = Lock.watch("report:*").pipe(
- *   // look again after an outage of Redis
+ *   // poll again after an outage of Redis
  *   Stream.retry(Schedule.spaced("1 second")),
  *   Stream.interruptWhen(Effect.sleep("3 seconds")),
  *   Stream.runForEach(({ _tag, state }) => Effect.log(`${_tag} ${state.name}`))

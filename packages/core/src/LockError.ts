@@ -424,8 +424,8 @@ const memberFailuresText = (all: QuorumNotReached["failures"]): string => {
 }
 
 /**
- * A lock or permits were granted, but too few replicas acknowledged the grant in time. The grant was
- * undone. See the option `acknowledge`. It is the `cause` of a `LockStoreError` with the reason `NotReplicated`.
+ * A lock or permits were granted, but too few replicas acknowledged the grant in time. The grant was rolled back. See the option
+ * `acknowledge`. It is the `cause` of a `LockStoreError` with the reason `NotReplicated`.
  *
  * `wanted` and `acknowledged` are numbers of replicas. A waiter does not
  * retry by itself: the caller decides whether to retry.

@@ -24,9 +24,10 @@ export interface LockState {
   /** The last fencing token of the name; absent if Redis remembers none. */
   readonly token: bigint | undefined
   /**
-   * The waiters, as far as Redis knows, at most a thousand: of a fair lock the queue, in its order; of another lock one waiter of each
-   * process, of a read-write lock one on each side, in the order of their waits. Of waiters without places (those of a `SpinLock`, and others: see
-   * docs/contention.md) only the clients with a waiting writer are known, and of Redisson's clients only those in the queue of a fair lock.
+   * The waiters, as far as Redis knows, at most a thousand: of a fair lock the queue, in its order; of another lock one waiter of
+   * each process, of a read-write lock one on each side, in the order of their waits. Waiters that have no place in a queue (a
+   * `SpinLock`'s, and others: docs/contention.md) are not known, except the clients that have a waiting writer, and of Redisson's
+   * clients those in the queue of a fair lock.
    */
   readonly waiters: ReadonlyArray<WaiterState>
   /** How many wait, as far as Redis knows. */
@@ -58,7 +59,7 @@ export interface HolderState {
    * The label of its client; absent for clients of Redisson, and where a client has held and waited for less than a second.
    */
   readonly label?: string
-  /** For how long the only holder has held it, where its label and its token tell. */
+  /** How long the only holder has held it, if its label and token are known. */
   readonly since?: Duration.Duration
 }
 
@@ -75,7 +76,7 @@ export interface WaiterState {
   readonly mode?: "read" | "write"
   /** The label of its client; absent as that of a holder is. */
   readonly label?: string
-  /** For how long its process has waited, where Redis knows it. */
+  /** How long its process has waited, if Redis knows. */
   readonly since?: Duration.Duration
 }
 
@@ -87,11 +88,11 @@ export interface WaiterState {
  */
 export interface LockChange {
   /**
-   * `Found`: it was held at the first look. `Acquired`: other owners or permits hold it than at the look before, or it was free then.
-   * `Changed`: a holder, its holds, a permit or the waiters are others. `Renewed`: nothing but a lease has been extended. `Released`: nobody
-   * holds it any more, because it was released, freed or has expired.
+   * `Found`: it was held at the first poll. `Acquired`: it is held by other owners or permits than at the previous poll, or was
+   * free then. `Changed`: a holder, its holds, a permit or the waiters have changed. `Renewed`: nothing but a lease has been
+   * extended. `Released`: nobody holds it any more, because it was released, freed or has expired.
    */
   readonly _tag: "Found" | "Acquired" | "Changed" | "Renewed" | "Released"
-  /** The state at this look; of a lock that is released, at the one before. */
+  /** The state at this poll; of a lock that is released, at the previous one. */
   readonly state: LockState
 }

@@ -1,6 +1,6 @@
 /**
- * The seam between the locks and the place where they are kept. A store runs one atomic operation at a time and emits
- * wake-up signals; it knows nothing of waiting, leases in progress or fibers.
+ * The interface between the locks and their storage. A store runs one atomic operation at a time and emits wake-up signals; it
+ * knows nothing of waiting, leases in progress or fibers.
  *
  * Two stores come with the library and pass the same tests: Redis through a {@link RedisDriver.RedisDriver}, and memory.
  *
@@ -57,7 +57,7 @@ export const operations: Readonly<Record<Operation, StoreOperation<unknown>>> = 
 export type { Store }
 
 /**
- * The place where locks are kept.
+ * Where locks are stored: Redis or memory.
  *
  * @category services
  * @since 0.1.0

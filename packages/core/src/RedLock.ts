@@ -44,7 +44,7 @@ export interface RedLockOptions<out WaitTime extends Duration.Input | undefined 
  *
  * **When not to use**
  *
- * - With servers that replicate each other: a majority of copies of one server is that server.
+ * - With a server and its replicas: a majority of them fails together with that server.
  * - With servers that come back at once without their data: they may grant a lock again that is still held. Keep them away
  *   for the longest lease (delayed restart), or keep their data with `appendfsync always`.
  * - As a substitute for fencing: see docs/fencing.md.

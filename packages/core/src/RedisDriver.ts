@@ -35,13 +35,14 @@ export interface RedisScript {
   readonly sha1: string
   readonly lua: string
   /**
-   * Whether it should have been sent when `eval` has begun, and with its text unless the server surely knows it: the caller may block the
-   * event loop next. A driver that sends it later only makes a section lose its lock that blocks the event loop from its first moment.
+   * Whether the driver should write it to the socket before `eval` returns control, with its text unless the server certainly
+   * knows the script, because the caller may block the event loop next. With a driver that sends it later, a section that blocks
+   * the event loop from its first moment loses its lock; nothing else changes.
    */
   readonly isUrgent?: boolean
   /**
-   * Whether the server should tell of the next change of each key that it reads, see `invalidations`. A driver that cannot have it told runs it
-   * like any other.
+   * Whether the server should report the next change of each key that the script reads, see `invalidations`. A driver without
+   * client tracking runs it like any other script.
    */
   readonly isTracked?: boolean
 }
@@ -119,7 +120,7 @@ export type SubscribeUnsafe = (
 ) => Cancellable
 
 /**
- * What keys are walked for: locks are hashes, the leased permits of a semaphore a sorted set.
+ * The types of key that are scanned: locks are hashes, the leased permits of a semaphore a sorted set.
  *
  * @category models
  * @since 0.3.0
@@ -135,7 +136,7 @@ export type KeyType = "hash" | "zset"
  * - `subscribe` stays subscribed while the stream runs, through reconnects.
  * - A driver over a callback-based client makes both with {@link evalOf} and {@link subscribeOf}: a quorum then asks its
  *   members without a fiber for each, and a message goes straight to its waiters.
- * - `scan` walks the keys of a type that match a glob pattern (SCAN with TYPE, never KEYS); a key may appear twice.
+ * - `scan` finds the keys of a type that match a glob pattern (SCAN with TYPE, never KEYS); a key may appear twice.
  * - `publish` is the command by which scripts notify waiters: SPUBLISH where Redisson would use sharded pub/sub.
  * - `sharesSubscriptions` says whether subscriptions share a connection. Only then is a lock handed over from process to process, as a
  *   waiter listens to three channels for that instead of one.
@@ -143,7 +144,7 @@ export type KeyType = "hash" | "zset"
  *   cluster.
  * - `server` names the server that would run a script on a key now, with a new name after a reconnect, since another server
  *   may answer. Commands carry deadlines by that server's clock.
- * - `invalidations` tells of changes to the keys that tracked scripts have read.
+ * - `invalidations` reports changes to the keys that tracked scripts have read.
  * - `commandTimeoutMillis` is how long `eval` waits for a reply. A command that creates something and arrives later, or more than
  *   10 seconds after it was sent, is refused by its script.
  *
@@ -182,15 +183,16 @@ export class RedisDriver extends Context.Service<
         ) => Effect.Effect<ReadonlyArray<Reply | RedisDriverError>, RedisDriverError>)
       | undefined
     /**
-     * An element whenever a connection for commands stands again, perhaps to another server, and when commands go to another server over a
-     * connection that stood before; absent if that is not known.
+     * Emits whenever a connection for commands has been re-established, perhaps to another server, and when commands go to
+     * another server over a connection that stood before; absent if that is not known.
      */
     readonly reconnects?: Stream.Stream<void> | undefined
     /**
-     * What the server tells of keys that tracked scripts have read (CLIENT TRACKING with OPTIN and NOLOOP): once for each key, when
-     * another connection has changed it. A message is the key's name. `Subscribed` comes first, when the server begins to tell, and again
-     * whenever it may have kept something from us or has forgotten what we read: after a reconnect of either connection, and after FLUSHALL. It
-     * fails if the server refuses. Absent in a driver that cannot be told, whose locks notice a loss at the next renewal.
+     * Invalidation messages for keys that tracked scripts have read (CLIENT TRACKING with OPTIN and NOLOOP): one for each key,
+     * when another connection has changed it; the message is the key's name. `Subscribed` comes when tracking begins, and again
+     * whenever messages may have been missed or the server has forgotten what was read: after a reconnect of either connection,
+     * and after FLUSHALL. Fails if the server refuses. Absent in a driver without tracking: its locks notice a loss at the next
+     * renewal.
      */
     readonly invalidations?: Stream.Stream<Signal, RedisDriverError> | undefined
   }

@@ -82,16 +82,17 @@ export interface RedisLockOptions {
    */
   readonly watchdogLeaseTime?: Duration.Input | undefined
   /**
-   * The longest time for which locks and leased permits are held that the watchdog renews: then they are lost, with the reason `HeldTooLong`, and
-   * their sections are interrupted. An acquisition overrides it with its own `maxHold`; elections have none. Default: none. Give one that is well
-   * above your longest section, such as an hour: a section that hangs otherwise keeps its lock for as long as its process runs.
+   * How long the watchdog renews locks and leased permits at most: after that they are lost, with the reason `HeldTooLong`, and
+   * their sections are interrupted. An acquisition overrides it with its own `maxHold`; elections have none. Default: none. Give
+   * one that is well above your longest section, such as an hour: a section that hangs otherwise keeps its lock for as long as
+   * its process runs.
    */
   readonly maxHold?: Duration.Input | undefined
   /**
-   * The longest time that a waiter sleeps before it retries, should every wake-up message be lost. Jittered by a fifth.
-   * While Redis cannot be reached, a waiter retries sooner: after 100 milliseconds at first, then less and less often, at
-   * least every 5 seconds. Default: 1 second, or an eighth of `watchdogLeaseTime` if that is shorter: half as long as a lock lasts that is
-   * handed over to a waiter, so that one that hears nothing still asks in time.
+   * The longest time that a waiter sleeps before it retries, should every wake-up message be lost. Jittered by a fifth. While
+   * Redis cannot be reached, a waiter retries sooner: after 100 milliseconds at first, then less and less often, at least every 5
+   * seconds. Default: 1 second, or an eighth of `watchdogLeaseTime` if that is shorter. That is half of the short lease of a lock
+   * that is handed over, so that a waiter whose message was lost still asks before that lease ends.
    */
   readonly fallbackInterval?: Duration.Input | undefined
   /**

@@ -25,8 +25,8 @@ import type { RedisLock } from "./RedisLock.ts"
  */
 export interface SingletonOptions {
   /**
-   * When this process campaigns again after its effect has failed; another process may run it in the meantime. When the schedule ends, this
-   * process leaves it to the others for good. Default: after 1 second, doubling up to a minute.
+   * When this process campaigns again after its effect has failed; another process may run it in the meantime. When the schedule
+   * ends, this process stops campaigning. Default: after 1 second, doubling up to a minute.
    */
   readonly restart?: Schedule.Schedule<unknown> | undefined
 }

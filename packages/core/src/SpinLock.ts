@@ -79,9 +79,8 @@ export const make: {
 }
 
 /**
- * Redisson's exponential backoff: a pause of `initial`, then each twice the last, plus up to `k - 1` milliseconds
- * at the `k`th doubling, so that processes do not retry together; never above `max`. Defaults: 1 ms,
- * doubled up to 128 ms.
+ * Redisson's exponential backoff: a pause of `initial`, doubled each time, plus up to `k - 1` random milliseconds at the `k`th
+ * doubling, so that processes do not retry together; never above `max`. Defaults: 1 ms, doubled up to 128 ms.
  *
  * `initial` is at least 1 ms, `max` at least `initial`. A lock with any other value fails with
  * `InvalidLockOptions` when it is used; a program that runs the schedule itself dies with that error.
