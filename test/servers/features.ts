@@ -46,7 +46,7 @@ export const features: ReadonlyArray<Feature> = [
     has: accepts("ACL", "SETUSER", "effect-redis-lock:feature", "reset", "resetchannels", "~a:*", "&a:*", "+get")
   },
   { title: "sharded pub/sub", has: knows("SSUBSCRIBE") },
-  { title: "`CLIENT TRACKING`: it tells of a loss", has: accepts("CLIENT", "TRACKING", "ON", "OPTIN", "NOLOOP") },
+  { title: "`CLIENT TRACKING`: it reports a loss", has: accepts("CLIENT", "TRACKING", "ON", "OPTIN", "NOLOOP") },
   { title: "`WAIT`: grants that replicas have", has: knows("WAIT") },
   { title: "`FAILOVER`: a planned one that loses nothing", has: knows("FAILOVER") },
   {

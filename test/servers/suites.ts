@@ -59,7 +59,7 @@ export const suites: ReadonlyArray<Suite> = [
   { title: "permissions as documented", files: ["faults/documentedPermissions.test.ts"], startsServers: true },
   { title: "locks on a cluster", files: ["contract/cluster.test.ts", "faults/cluster.test.ts"], startsServers: true },
   { title: "Sentinel", files: ["faults/sentinel.test.ts"], startsServers: true },
-  { title: "losses that the server tells of", files: ["faults/tracking.test.ts"], startsServers: true },
+  { title: "losses that the server reports", files: ["faults/tracking.test.ts"], startsServers: true },
   {
     title: "`acknowledge`",
     files: ["faults/acknowledge.test.ts", "servers/acknowledgeOnCluster.test.ts", "faults/failover.test.ts"],

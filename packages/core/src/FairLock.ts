@@ -18,7 +18,7 @@ import type { RedisLock } from "./RedisLock.ts"
  *
  * A waiting fiber keeps its place however long it waits; its process sends a heartbeat every half second for all its waiters. A
  * waiter whose process has sent none for 1.5 seconds, because it died or was stopped, is skipped; if the process comes back, its
- * waiter rejoins at the end. Silence counts only while Redis answers others: after an outage of Redis a process has up to five
+ * waiter rejoins at the end. That counts only while Redis answers others: after an outage of Redis a process has up to five
  * seconds for its next heartbeat. If all waiters have died and nobody asked since, that looks like an outage, so the next request
  * waits for up to five seconds.
  *
