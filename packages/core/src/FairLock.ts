@@ -16,11 +16,8 @@ import type { RedisLock } from "./RedisLock.ts"
  * scores and channels of Redisson's fair lock, so that Java and TypeScript wait in one queue. Every function of `Lock`
  * works on it.
  *
- * A waiting fiber keeps its place however long it waits; its process sends a heartbeat every half second for all its waiters. A
- * waiter whose process has sent none for 1.5 seconds, because it died or was stopped, is skipped; if the process comes back, its
- * waiter rejoins at the end. That counts only while Redis answers others: after an outage of Redis a process has up to five
- * seconds for its next heartbeat. If all waiters have died and nobody asked since, that looks like an outage, so the next request
- * waits for up to five seconds.
+ * A waiting fiber keeps its place however long it waits. A waiter whose process has died or was stopped is skipped after 1.5
+ * seconds; if the process comes back, its waiter rejoins at the end. See docs/primitives/fair-lock.md for how the queue works.
  *
  * `Lock.tryScoped` and `Lock.withLockIfAvailable` never take the lock ahead of a waiter.
  *

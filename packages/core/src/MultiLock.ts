@@ -21,12 +21,10 @@ import type { LockTimeout, TimeoutOf } from "./LockError.ts"
  *
  * **Details**
  *
- * All members are requested at once, those of one server and slot by one command. If one is taken, the wait for that one holds no
- * other, and the others are requested once it is granted. If another is taken by then, the members are acquired one after the
- * other, in the order of their names, each in its turn. So fibers that list the same locks in different orders neither deadlock
- * nor starve, even while others use every member without a pause. Members that are held during a wait of more than about a second
- * are released meanwhile. The two sides of one `ReadWriteLock` cannot both be members. On a cluster, members in different slots
- * are logged once as information: a hash tag in their names (`{orders}:1`) puts them into one.
+ * All members are requested at once. If one is taken, the wait for it holds no other; see docs/primitives/multi-lock.md. Fibers
+ * that list the same locks in different orders neither deadlock nor starve. The two sides of one `ReadWriteLock` cannot both be
+ * members. On a cluster, members in different slots are logged once as information: a hash tag in their names (`{orders}:1`) puts
+ * them into one.
  *
  * **When to use**
  *
