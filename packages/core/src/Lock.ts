@@ -479,9 +479,9 @@ export const orDieIfInvalid = <A, E, R>(
 
 /**
  * The holding of this lock that the running code has: inside {@link withLock}, that of the section. Fails with `LockLost` in a
- * section that has lost the lock, with `NotLockOwner` if there is no such holding, and with `InvalidLockName` and `InvalidLockOptions`
- * as acquiring does. A holding of {@link scoped} that was lost counts as none: its own `ensureHeld` tells of the loss. Sends no
- * command.
+ * section that has lost the lock, with `NotLockOwner` if there is no such holding, and with `InvalidLockName` and
+ * `InvalidLockOptions` as acquiring does. A holding of {@link scoped} that was lost counts as none: its own `ensureHeld` reports
+ * the loss. Sends no command.
  *
  * @example
  * ```ts

@@ -1,5 +1,5 @@
 /**
- * `redis-lock inspect`: everything that Redis tells of one name.
+ * `redis-lock inspect`: everything that Redis stores under one name.
  */
 import * as Effect from "effect/Effect"
 import { Lock } from "effect-redis-lock"

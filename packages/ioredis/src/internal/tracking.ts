@@ -18,8 +18,8 @@ interface TrackedServer {
 }
 
 /**
- * What a server tells of the keys that its tracked scripts have read. The connection for commands is told of by that for subscriptions, so
- * this begins anew whenever either has reconnected.
+ * What a server reports about the keys that its tracked scripts have read. The connection for commands reads them, that for
+ * subscriptions receives the reports, so this begins anew whenever either has reconnected.
  */
 export const invalidationsOf = ({
   client,

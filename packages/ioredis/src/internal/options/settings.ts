@@ -43,7 +43,7 @@ export const at = (address: Address, ioredis: RedisOptions): RedisOptions => {
 
 /** For connections that only subscribe: the subscriber itself resubscribes after a reconnect. */
 export const forSubscriptions: RedisOptions = {
-  // over RESP3 ioredis does not pass on what the server tells of keys
+  // over RESP3 ioredis does not pass on what the server reports about keys
   protocol: 2,
   lazyConnect: false,
   autoResubscribe: false,
