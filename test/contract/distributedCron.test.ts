@@ -9,7 +9,7 @@ import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
 import { runOperation } from "../kit/storeOperations.ts"
 import { times } from "../kit/times.ts"
-import { changedStore, type Store, wrappedStore } from "../kit/wrappedStore.ts"
+import { changedStore, type Store, wrappedStore, wrappedStoreLayer } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
 import { backends, coordinated } from "./coordinated.ts"
 import { closingSubscriptions } from "../kit/subscriptions.ts"
@@ -166,6 +166,8 @@ for (const backend of backends) {
 }
 
 it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
+  const halfASecondBeforeATick = Effect.flatMap(Clock.currentTimeMillis, (now) => TestClock.adjust(1500 - (now % 1000)))
+
   /** Runs a job of one process for so many seconds; tells when each tick began, and which it was. */
   const runs = Effect.fnUntraced(function* (
     seconds: number,
@@ -173,8 +175,7 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
     options: Partial<DistributedCron.DistributedCronOptions<never, never>>
   ) {
     const begun: Array<string> = []
-    // half a second before a tick
-    yield* TestClock.adjust(1500 - ((yield* Clock.currentTimeMillis) % 1000))
+    yield* halfASecondBeforeATick
     const first = Math.ceil((yield* Clock.currentTimeMillis) / 1000) + 1
     let zero = 0
     const job = DistributedCron.layer({
@@ -244,6 +245,114 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
       }
     })
   )
+
+  /** Has the store forget the last tick of a schedule, and its lock. */
+  const loseData = Effect.fnUntraced(function* (name: string) {
+    const store = yield* LockStore.LockStore
+    const keys = [name, `effect_redis_lock_record:{${name}}:tick`]
+    const [, , record] = (yield* runOperation(store, "record/read", keys)) as ReadonlyArray<string | null>
+    yield* runOperation(store, "record/clear", keys, [record!.split(" ")[0]!, "PUBLISH"])
+    yield* runOperation(store, "lock/force_release", [name, `silent:${name}`], ["PUBLISH"])
+  })
+
+  it.effect(
+    "No tick runs again after Redis has lost its data, whatever becomes of ticks that overlap or were missed",
+    () =>
+      Effect.gen(function* () {
+        for (const overlap of ["skip", "wait", "allow"] as const) {
+          for (const catchUp of ["none", "all"] as const) {
+            const ticks: Array<number> = []
+            const name = freshName("cron")
+            const job = DistributedCron.layer({
+              name,
+              cron: everySecond,
+              overlap,
+              catchUp,
+              execute: Effect.map(scheduled, (tick) => ticks.push(tick))
+            })
+            yield* halfASecondBeforeATick
+            const processes = [yield* process(job), yield* process(job)]
+            yield* TestClock.adjust("5 seconds")
+            yield* loseData(name)
+            yield* TestClock.adjust("2 seconds")
+            for (const { close } of processes) yield* close
+            assert.lengthOf(ticks, 7, `${overlap} ${catchUp}`)
+            assertConsecutive(ticks)
+          }
+        }
+      })
+  )
+
+  it.effect(
+    "A tick that is running when Redis loses its data does not run again, whatever becomes of those that overlap",
+    () =>
+      Effect.gen(function* () {
+        for (const overlap of ["skip", "wait", "allow"] as const) {
+          const ticks: Array<number> = []
+          const name = freshName("cron")
+          const job = DistributedCron.layer({
+            name,
+            cron: Cron.parse("*/20 * * * * *"),
+            overlap,
+            execute: Effect.andThen(
+              Effect.map(scheduled, (tick) => ticks.push(tick)),
+              Effect.sleep("10 seconds")
+            )
+          })
+          // each finds a tick due before the other has noted that it runs it
+          const slow = wrappedStoreLayer(({ operation, run }) =>
+            operation === "record/write" ? Effect.delay(Effect.suspend(run), "50 millis") : run()
+          )
+          const processes = []
+          for (let i = 0; i < 2; i++) processes.push(yield* process(job).pipe(Effect.provide(slow)))
+          while (ticks.length < 2) yield* TestClock.adjust("1 second")
+          yield* TestClock.adjust("5 seconds")
+          if (overlap !== "allow") expectWarning(/A schedule was interrupted by a failure, and tries again/)
+          yield* loseData(name)
+          yield* TestClock.adjust("40 seconds")
+          for (const { close } of processes) yield* close
+          assert.isAtLeast(ticks.length, 3, overlap)
+          assert.deepStrictEqual(ticks, [...new Set(ticks)], overlap)
+        }
+      })
+  )
+
+  for (const [how, failure] of [
+    ["finds the lock lost", "lost"],
+    ["fails for longer than it is repeated", "refused"]
+  ] as const) {
+    it.effect(`A tick that was claimed to run beside others runs once, although the release of its claim ${how}`, () =>
+      Effect.gen(function* () {
+        expectWarning(/A schedule was interrupted by a failure, and tries again/)
+        const claimed: Array<number> = []
+        const ticks: Array<number> = []
+        let isFailing = true
+        const job = DistributedCron.layer({
+          name: freshName("cron"),
+          cron: everySecond,
+          overlap: "allow",
+          execute: Effect.map(scheduled, (tick) => ticks.push(tick))
+        })
+        const { close } = yield* process(job, 0, { releaseTimeout: "100 millis" }).pipe(
+          Effect.provide(
+            wrappedStoreLayer(({ args, fail, operation, run }) => {
+              if (operation === "record/write") claimed.push(Number.parseInt(String(args[3]), 10) / 1000)
+              if (operation !== "lock/release" || !isFailing) return run()
+              // the second time the lock is not there
+              return failure === "lost" ? Effect.andThen(run(), Effect.suspend(run)) : fail()
+            })
+          )
+        )
+        while (claimed.length === 0) yield* TestClock.adjust("100 millis")
+        yield* TestClock.adjust("500 millis")
+        isFailing = false
+        yield* TestClock.adjust("5 seconds")
+        yield* close
+        assert.isAtLeast(claimed.length, 3)
+        assert.deepStrictEqual(ticks, claimed)
+      })
+    )
+  }
 
   /** A schedule whose lock somebody takes for another reason as it begins, for twelve seconds. */
   const besideAnother = Effect.fnUntraced(function* (name: string) {

@@ -87,7 +87,8 @@ export interface DistributedCronOptions<E, R> {
  * **Gotchas**
  *
  * A process that dies half-way through a tick keeps the lock until its lease expires (30 seconds), and until then further ticks are
- * treated as overlapping. After Redis has lost its data, missed ticks are not caught up.
+ * treated as overlapping. After Redis has lost its data, ticks that were missed before are not caught up, and a tick that had begun just
+ * before may run again in another process.
  *
  * If the server's clock is set back, or a replica takes over whose clock is behind, no tick runs until it has passed the last recorded one.
  *

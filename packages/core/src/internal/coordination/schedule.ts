@@ -21,6 +21,14 @@ export interface Job<R> {
   readonly catchUp: "none" | "latest" | "all"
 }
 
+/** Ticks that have come due. */
+interface Due {
+  /** Oldest first; at least one. */
+  readonly ticks: ReadonlyArray<number>
+  /** The last tick that any process had begun when these came due. */
+  readonly seen: number | undefined
+}
+
 /** The longest single sleep, as timers have a limit. */
 const longestSleepMillis = 24 * 60 * 60 * 1000
 
@@ -42,7 +50,7 @@ export const makeTurn = <R>(lock: Lock.Lock<RedisLock, LockReentered>, { catchUp
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     const record = yield* recordOf(lock, "tick")
-    /** This process is done with all ticks up to this one. */
+    /** This process begins no tick up to this time any more, whatever Redis still knows of them. */
     let settled: number | undefined
 
     const look = Effect.map(record.read, ({ holder, record, serverMicros }) => {
@@ -57,44 +65,53 @@ export const makeTurn = <R>(lock: Lock.Lock<RedisLock, LockReentered>, { catchUp
     })
 
     const note = (tick: number, state: "running" | "done"): Effect.Effect<void, LockLost | LockStoreError, RedisLock> =>
-      Effect.flatMap(holdingOf(lock), (holding) =>
-        record.write(holding, { value: `${tick} ${state}`, version: tick * 2 + (state === "done" ? 1 : 0) })
-      )
+      Effect.gen(function* () {
+        const version = tick * 2 + (state === "done" ? 1 : 0)
+        yield* record.write(yield* holdingOf(lock), { value: `${tick} ${state}`, version })
+        settled = tick
+      })
 
     /** The ticks that no process has begun by now. */
-    const left = (due: ReadonlyArray<number>, last = 0) => due.filter((tick) => tick > last)
+    const left = ({ seen = 0, ticks }: Due, last = 0): ReadonlyArray<number> =>
+      // what was known of them is lost: another process may have begun them, and they run at most once
+      last < seen ? [] : ticks.filter((tick) => tick > last)
 
     /** Runs due ticks one after the other, under the lock. */
-    const runAll = (due: ReadonlyArray<number>): Effect.Effect<void, LockLost | LockStoreError, R | RedisLock> =>
+    const runAll = (due: Due): Effect.Effect<void, LockLost | LockStoreError, R | RedisLock> =>
       Effect.gen(function* () {
         let { last, now } = yield* look
         for (const tick of left(due, last)) {
           const [spent] = yield* Effect.timed(Effect.andThen(note(tick, "running"), execute(tick)))
           now += Duration.toMillis(spent)
           // ticks that came due meanwhile are skipped, by every process
-          const [skipped = tick] = overlap === "skip" && tick === due.at(-1) ? dueTicks(cron, tick, now, 1) : []
+          const [skipped = tick] = overlap === "skip" && tick === due.ticks.at(-1) ? dueTicks(cron, tick, now, 1) : []
           yield* note(skipped, "done")
         }
       })
 
-    /** Claims due ticks under the lock, and runs them beside those that still run. */
-    const startAll = (due: ReadonlyArray<number>) =>
-      Effect.gen(function* () {
-        const claimed = left(due, (yield* look).last)
-        const last = claimed.at(-1)
-        if (last !== undefined) yield* note(last, "done")
-        return claimed
-      }).pipe(
-        Lock.withLock(lock),
-        Effect.flatMap((ticks) =>
-          Effect.forEach(ticks, (tick) => Effect.forkIn(execute(tick), scope), { discard: true })
+    /** Claims due ticks under the lock, and runs them beside those that still run. What is claimed runs even if the release fails. */
+    const startAll = (due: Due) =>
+      Effect.suspend(() => {
+        let claimed: ReadonlyArray<number> = []
+        const claim = Effect.gen(function* () {
+          const ticks = left(due, (yield* look).last)
+          const last = ticks.at(-1)
+          if (last === undefined) return
+          yield* note(last, "done")
+          claimed = ticks
+        })
+        return Effect.ensuring(
+          Lock.withLock(claim, lock),
+          Effect.suspend(() =>
+            Effect.forEach(claimed, (tick) => Effect.forkIn(execute(tick), scope), { discard: true })
+          )
         )
-      )
+      })
 
     /** Runs due ticks, unless one is running or another process has begun them. */
-    const runUnlessOverlapping = (due: ReadonlyArray<number>) =>
+    const runUnlessOverlapping = (due: Due) =>
       Effect.gen(function* () {
-        const latest = due.at(-1)!
+        const latest = due.ticks.at(-1)!
         const handled = Effect.flatMap(Lock.withLockIfAvailable(runAll(due), lock), (done) =>
           Option.isSome(done)
             ? Effect.succeed(true)
@@ -103,18 +120,19 @@ export const makeTurn = <R>(lock: Lock.Lock<RedisLock, LockReentered>, { catchUp
         // who holds the lock and has begun nothing is only looking, like this process, or died before it could begin
         const pauses = Schedule.jittered(growing("20 millis", record.intervalMillis))
         yield* Effect.repeat(handled, { until: (isHandled) => isHandled, schedule: pauses })
-        settled = latest
       })
 
     return Effect.gen(function* () {
       const { last, now } = yield* look
-      settled ??= catchUp === "none" ? now : (last ?? now)
-      const from = Math.max(settled, last ?? 0)
-      const next = Cron.next(cron, new Date(from)).getTime()
+      settled = Math.max(settled ?? (catchUp === "none" ? now : (last ?? now)), last ?? 0)
+      const next = Cron.next(cron, new Date(settled)).getTime()
       if (next > now) return yield* Effect.sleep(Math.min(next - now, longestSleepMillis))
-      const due = dueTicks(cron, from, now, catchUp === "all" || overlap === "wait" ? mostLate : 1)
-      if (overlap === "allow") return yield* startAll(due)
-      if (overlap === "wait") return yield* Lock.withLock(runAll(due), lock)
-      return yield* runUnlessOverlapping(due)
+      const ticks = dueTicks(cron, settled, now, catchUp === "all" || overlap === "wait" ? mostLate : 1)
+      const due: Due = { ticks, seen: last }
+      if (overlap === "allow") yield* startAll(due)
+      else if (overlap === "wait") yield* Lock.withLock(runAll(due), lock)
+      else yield* runUnlessOverlapping(due)
+      // whichever process has begun them
+      settled = Math.max(settled, ticks.at(-1)!)
     })
   })
