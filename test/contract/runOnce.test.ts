@@ -7,6 +7,7 @@ import { InvalidLockName, InvalidLockOptions, Lock, LockReentered, RedisLock, Ru
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 import { type Backend, backends, coordinated } from "./coordinated.ts"
 
 const numbered = (ttl: Duration.Input = "1 hour") =>
@@ -60,6 +61,54 @@ const contract = (backend: Backend): void => {
           yield* Deferred.succeed(go, undefined)
           assert.deepStrictEqual(yield* Fiber.join(failing), Exit.fail("no"))
           assert.deepStrictEqual(yield* joined(next), { number: 2 })
+        })
+      )
+
+      it.effect("A waiter goes on after a transient failure that comes when it has its turn and has run nothing", () =>
+        Effect.gen(function* () {
+          const once = numbered()
+          const go = yield* Deferred.make<void>()
+          let isRunning = false
+          const failing = yield* background(
+            Effect.exit(
+              RunOnce.run(
+                Effect.suspend(() => {
+                  isRunning = true
+                  return Effect.andThen(Deferred.await(go), Effect.fail("no"))
+                }),
+                once
+              )
+            )
+          )
+          yield* until(() => isRunning)
+          let asked = 0
+          let client = ""
+          let hasFailed = false
+          const next = yield* background(
+            RunOnce.run(Effect.succeed({ number: 2 }), once).pipe(
+              over((store) =>
+                wrappedStore(store, ({ args, fail, operation, run }) => {
+                  if (operation === "lock/acquire") {
+                    asked++
+                    client = String(args[0]).split(":")[0]!
+                  }
+                  if (operation !== "record/read") return run()
+                  return Effect.flatMap(run(), (state) => {
+                    const { holder } = state as unknown as { readonly holder: string }
+                    // what it reads once it has the lock
+                    if (hasFailed || client === "" || !holder.startsWith(client)) return Effect.succeed(state)
+                    hasFailed = true
+                    return fail("TimedOut")
+                  })
+                })
+              )
+            )
+          )
+          yield* until(() => asked >= 2)
+          yield* Deferred.succeed(go, undefined)
+          assert.deepStrictEqual(yield* Fiber.join(failing), Exit.fail("no"))
+          assert.deepStrictEqual(yield* joined(next), { number: 2 })
+          assert.isTrue(hasFailed)
         })
       )
 

@@ -15,6 +15,7 @@ import * as Schema from "effect/Schema"
 import type * as Types from "effect/Types"
 import { holdingOf, recordOf } from "./internal/coordination/record.ts"
 import { printsAs } from "./internal/report/shown.ts"
+import { reconnecting } from "./internal/time/clock.ts"
 import * as Lock from "./Lock.ts"
 import {
   type CommandError,
@@ -229,18 +230,19 @@ export const run: {
       yield* record.write(yield* holdingOf(lock), { value, version: 1, lifeMillis })
       return result
     })
+    // before anything has run, a transient failure is no worse than a lock that somebody holds
+    const isHarmless = (error: unknown) => !isRunning && error instanceof LockStoreError && error.isTransient
     // the lock is mostly free, and then nobody listens for the result
-    const attempt = Effect.catchIf(
+    const answer = yield* Effect.catchIf(
       Lock.withLockIfAvailable(underLock, lock),
-      // before anything has run, a transient failure is no worse than a lock that somebody holds
-      (error) => !isRunning && error instanceof LockStoreError && error.isTransient,
+      isHarmless,
       () => Effect.succeedNone
     )
-    const answer = yield* attempt
     if (Option.isSome(answer)) return answer.value
     // the record that this fiber writes itself must not interrupt its section
     const byOthers = Effect.flatMap(record.written, ({ value }) => (isRunning ? Effect.never : decode(value)))
-    return yield* Effect.raceFirst(Lock.withLock(underLock, lock), byOthers)
+    const inTurn = Effect.retry(Lock.withLock(underLock, lock), { while: isHarmless, schedule: reconnecting })
+    return yield* Effect.raceFirst(inTurn, byOthers)
   })
 )
 
