@@ -1,9 +1,17 @@
 /**
- * However silent the store: an acquisition that is interrupted ends within 200 ms, and its rollback goes on in the background.
+ * However silent the store: an acquisition that is interrupted, or has failed, ends within 200 ms, and its rollback goes on in the background.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { Lock, MultiLock, PermitSemaphore, type RedisLock, Semaphore } from "effect-redis-lock"
+import {
+  FairLock,
+  LeaderElection,
+  Lock,
+  MultiLock,
+  PermitSemaphore,
+  type RedisLock,
+  Semaphore
+} from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { kinds } from "../contract/suite/kinds.ts"
 import { background } from "../kit/background.ts"
@@ -28,6 +36,11 @@ const cases: ReadonlyArray<Case> = [
     name: "a MultiLock",
     rival: Lock.withLock("a"),
     acquire: Effect.scoped(Lock.scoped(MultiLock.make(["a", "b"])))
+  },
+  {
+    name: "an election",
+    rival: Lock.withLock(FairLock.make("a")),
+    acquire: Effect.scoped(LeaderElection.campaign(LeaderElection.make("a")))
   },
   {
     name: "a PermitSemaphore",
@@ -69,3 +82,40 @@ describe("an acquisition that is interrupted while the store is silent", () => {
     }
   }
 })
+
+for (const [how, isRefused] of [
+  ["is interrupted", false],
+  ["is refused", true]
+] as const) {
+  it.effect(
+    `A campaign that has won and ${how} while it announces that to a silent store ends within 200 ms, and resigns`,
+    () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        let isSilent = false
+        const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+          Effect.suspend(() => {
+            if (operation === "record/write") isSilent = true
+            if (!isSilent) return run()
+            return operation === "record/write" && isRefused
+              ? fail("NoPermission")
+              : Effect.andThen(Effect.sleep(server.store.commandTimeoutMillis), fail("TimedOut"))
+          })
+        )
+        const client = yield* clientOf({ store })
+        const campaign = yield* background(
+          as(client)(Effect.exit(Effect.scoped(LeaderElection.campaign(LeaderElection.make("a")))))
+        )
+        yield* TestClock.adjust(0)
+        assert.isTrue(isSilent)
+        if (!isRefused) yield* background(Fiber.interrupt(campaign))
+        yield* TestClock.adjust(200)
+        const hasEnded = campaign.pollUnsafe() !== undefined
+        assert.isFalse(yield* server.isFree("a"))
+        isSilent = false
+        yield* TestClock.adjust("20 seconds")
+        assert.isTrue(yield* server.isFree("a"))
+        assert.isTrue(hasEnded)
+      }).pipe(Effect.scoped)
+  )
+}

@@ -22,7 +22,7 @@ import * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
 import * as FairLock from "./FairLock.ts"
 import type { Holding } from "./Holding.ts"
-import { scopedAsCandidate, withCandidate } from "./internal/coordination/candidate.ts"
+import { giveUpCandidacy, scopedAsCandidate, withCandidate } from "./internal/coordination/candidate.ts"
 import { type HolderRecord, recordOf, type RecordState } from "./internal/coordination/record.ts"
 import { printsAs } from "./internal/report/shown.ts"
 import * as Lock from "./Lock.ts"
@@ -271,7 +271,7 @@ export const campaign = <A, R>(
       Effect.flatMap(restore(scopedAsCandidate(lock)), (holding) => {
         term = new Term(record, holding)
         // nobody leads who could not announce it
-        return Effect.onError(restore(Effect.as(term.write(text), term)), () => Effect.ignore(holding.release))
+        return Effect.onError(restore(Effect.as(term.write(text), term)), () => giveUpCandidacy(holding))
       })
     )
     // a term that ended before it was announced does not count

@@ -6,7 +6,7 @@ import { LockReentered, LockStoreError } from "../../LockError.ts"
 import type { Restore } from "../hold/guard.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Lease } from "../hold/Lease.ts"
-import { rollbackReentry } from "../hold/rollback.ts"
+import { rollbackHold } from "../hold/rollback.ts"
 import { transientFailure } from "../store/failures.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import { Outage } from "../wait/Outage.ts"
@@ -106,7 +106,7 @@ const addHold = (
       onSuccess: (reply) => {
         client.underWay--
         const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis, hold) : lease.lose("NotOwner", client.now())
-        if (lost !== undefined) return Effect.as(rollbackReentry(hold), undefined)
+        if (lost !== undefined) return Effect.as(rollbackHold(hold), undefined)
         lease.keepFor(request.minHoldMillis)
         client.watchdog.watch(lease)
         client.lines.wakeOwners(hold)
@@ -114,7 +114,7 @@ const addHold = (
       },
       onFailure: (cause) => {
         client.underWay--
-        return Effect.andThen(rollbackReentry(hold), Effect.failCause(cause))
+        return Effect.andThen(rollbackHold(hold), Effect.failCause(cause))
       }
     })
   })

@@ -12,6 +12,7 @@ import * as Sections from "../acquire/sections.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import { type Hold, type InternalHolding } from "../hold/Hold.ts"
 import { CurrentOwner, identityOf, Owner, Sections as Around } from "../hold/Lease.ts"
+import { rollbackHold } from "../hold/rollback.ts"
 import { locks, prepareLock } from "../locks/LockImpl.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import { holdingOf } from "./record.ts"
@@ -51,6 +52,9 @@ export const scopedAsCandidate = <R>(
       }
     )
   ) as Effect.Effect<Holding, LockStoreError | Invalid, R | Scope.Scope>
+
+/** Gives up what {@link scopedAsCandidate} has acquired. As for any acquisition that fails, the caller waits for that only briefly. */
+export const giveUpCandidacy = (holding: Holding): Effect.Effect<void> => rollbackHold(holding as Hold)
 
 /** {@link scopedAsCandidate} for a section, which may re-enter the lock, and what the code around it may re-enter. */
 export const withCandidate = <A, E, R, R2>(

@@ -167,8 +167,8 @@ export const releaseAgainAfter = ({ lease }: LeaseEntry, until: number, leaseMil
   )
 }
 
-/** Takes back a re-entry that may have succeeded without our knowledge. */
-export const rollbackReentry = (hold: LeaseEntry): Effect.Effect<void> =>
+/** Takes back a hold that nobody has been given: a re-entry that may have succeeded without our knowledge, or an unannounced election. */
+export const rollbackHold = (hold: LeaseEntry): Effect.Effect<void> =>
   Effect.suspend(() => inBackground(hold.lease, Effect.ignore(releaseNow(hold))))
 
 const inBackground = ({ client }: Pick<OwnerRef, "client">, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
