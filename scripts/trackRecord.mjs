@@ -419,6 +419,31 @@ const fixes = {
     fixed: "        Effect.retry({ while: ({ isTransient }) => isTransient, schedule: reconnecting }),\n",
     broken: ""
   },
+  "ticks-again": {
+    file: `${internal}/coordination/schedule.ts`,
+    fixed: "dueTicks(cron, settled, now,",
+    broken: "dueTicks(cron, last ?? 0, now,"
+  },
+  "tick-half-way": {
+    file: `${internal}/coordination/schedule.ts`,
+    fixed: "last < seen ? [] :",
+    broken: "seen < 0 ? [] :"
+  },
+  "claimed-tick": {
+    file: `${internal}/coordination/schedule.ts`,
+    fixed: "Effect.ensuring(",
+    broken: "Effect.andThen("
+  },
+  "waiter-of-once": {
+    file: "packages/core/src/RunOnce.ts",
+    fixed: "{ while: isHarmless, schedule: reconnecting }",
+    broken: "{ while: (error) => isHarmless(error) && reconnecting === undefined }"
+  },
+  "silent-victory": {
+    file: "packages/core/src/LeaderElection.ts",
+    fixed: "() => giveUpCandidacy(holding))",
+    broken: "() => Effect.andThen(Effect.ignore(holding.release), giveUpCandidacy(holding)))"
+  },
   "one-of-two-told": {
     file: "packages/ioredis/src/internal/clusterDriver.ts",
     fixed: "RcMap.get(subscribers, server).pipe(",
