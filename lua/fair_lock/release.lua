@@ -16,6 +16,7 @@
 -- reply    1 + how many clients were woken to ask: released
 --          0 the lock is free, -1 another owner holds it
 
+--@include digits
 local released = redis.call('HDEL', KEYS[1], ARGV[1])
 --@include fair/leave_queue
 local left = leave_queue(ARGV[1])

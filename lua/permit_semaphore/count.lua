@@ -9,6 +9,7 @@
 --
 -- reply    { free (nil: there is no semaphore), held }
 
+local time = redis.call('TIME')
 --@include permits/reap
 local publish, channel, places, wants = ARGV[1], KEYS[3], KEYS[4], KEYS[5]
 if reaped > 0 and available then

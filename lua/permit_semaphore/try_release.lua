@@ -11,6 +11,7 @@
 -- reply    how many were given back: as many as there are ids, or 0 because not all are
 --          held (unknown, given back already, or their lease has ended)
 
+local time = redis.call('TIME')
 --@include permits/reap
 --@include permits/raw
 local held = true

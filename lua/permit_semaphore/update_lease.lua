@@ -9,7 +9,6 @@
 
 --@include deadline
 --@include permits/raw
-local time = redis.call('TIME')
 local now = time[1] * 1e3 + math.floor(time[2] / 1000)
 local score = redis.call('ZSCORE', KEYS[1], raw(ARGV[1]))
 if not score or tonumber(score) <= now then

@@ -11,12 +11,11 @@
 -- ARGV[3]  the lease, milliseconds
 -- ARGV[4]  how long the token is remembered, milliseconds
 -- ARGV[5]  what the head has added to the scores of those behind it, milliseconds
--- Needs the locals `head` and `now` (see skip_the_dead.lua), `leave_queue` and `keep_front` (see
+-- Needs the locals `digits` and `micros`, `head` and `now` (see skip_the_dead.lua), `leave_queue` and `keep_front` (see
 -- leave_queue.lua and keep_front.lua).
 
 local listeners = 0
 local secret = redis.call('ZSCORE', KEYS[5], head)
---@include digits
 --@include hand_over/tell_owner
 if secret and hears(head, '0') then
   --@include tokens/next_token

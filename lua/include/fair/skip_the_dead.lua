@@ -23,8 +23,8 @@
 --            'seen' = epoch milliseconds at which a script last ran here,
 --            owner = a number that its client alone knows, by which it recognises the message
 --            that hands the lock over to it }, our own zset
+-- Needs the local `time`, the server's, from the TIME command.
 
-local time = redis.call('TIME')
 local now = time[1] * 1e3 + math.floor(time[2] / 1000)
 local first = redis.call('LINDEX', KEYS[3], 0)
 local head = first

@@ -5,9 +5,9 @@
 --
 -- KEYS[1]  the counter
 -- KEYS[2]  { permit id, 16 raw bytes = epoch milliseconds at which its lease ends }, a zset
+-- Needs the local `time`, the server's, from the TIME command.
 
 --@include permits/available
-local time = redis.call('TIME')
 local now = time[1] * 1e3 + math.floor(time[2] / 1000)
 local reaped = 0
 local ended = redis.call('ZCOUNT', KEYS[2], 0, now)
