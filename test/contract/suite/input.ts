@@ -13,12 +13,7 @@ export const input = ({ freshLock, suite }: Contract): void => {
       Effect.gen(function* () {
         const string = yield* freshLock
         yield* LockStore.LockStore.use((store) =>
-          runOperation(
-            store,
-            "semaphore/set",
-            [string.name, `{${string.name}}:ids`, string.name],
-            [1, 0, store.publish]
-          )
+          runOperation(store, "lock/raise_token", [string.name, string.name], [1, 0])
         )
         for (const use of [
           Lock.withLock(Effect.void, string),

@@ -17,16 +17,22 @@ import {
 } from "effect-redis-lock"
 import type { AnyLock, Contract } from "./contract.ts"
 
-const exclusive: ReadonlyArray<readonly [title: string, make: (name: string) => AnyLock]> = [
+type Kinds = ReadonlyArray<readonly [title: string, make: (name: string) => AnyLock]>
+
+const exclusive: Kinds = [
   ["Lock", Lock.make],
-  ["FairLock", FairLock.make],
   ["FencedLock", FencedLock.make],
   ["SpinLock", SpinLock.make],
-  ["NonReentrantLock", NonReentrantLock.make],
+  ["NonReentrantLock", NonReentrantLock.make]
+]
+
+/** Which a quorum refuses. */
+const queued: Kinds = [
+  ["FairLock", FairLock.make],
   ["fair NonReentrantLock", (name) => NonReentrantLock.make(name, { fair: true })]
 ]
 
-const sides: ReadonlyArray<readonly [title: string, make: (name: string) => AnyLock]> = [
+const sides: Kinds = [
   ["ReadWriteLock", (name) => ReadWriteLock.make(name).readLock],
   ["ReadWriteLock", (name) => ReadWriteLock.make(name).writeLock]
 ]
@@ -49,9 +55,9 @@ const assertWrongKind = (asked: AnyLock, expected: string, found: string) =>
     }
   })
 
-export const wrongKinds = ({ elsewhere, freshName, holdElsewhere, suite }: Contract): void => {
+export const wrongKinds = ({ elsewhere, freshName, holdElsewhere, isQuorum, suite }: Contract): void => {
   suite("a name of another kind", (it) => {
-    for (const [title, make] of exclusive) {
+    for (const [title, make] of isQuorum ? exclusive : [...exclusive, ...queued]) {
       for (const [otherTitle, makeOther] of sides) {
         it.effect(`Using one name for ${title} and a side of ${otherTitle} fails, either way`, () =>
           Effect.gen(function* () {

@@ -202,14 +202,6 @@ const confirmed = (replies: ReadonlyArray<number>, { members, required }: Scale)
 /** For numeric replies: at least 1 if the member has done it. */
 export const majority: QuorumRule<number> = { combine: confirmed }
 
-/** For replies that say whether the member has done it. */
-export const majorityDone: QuorumRule<boolean> = {
-  combine: (replies, scale) => {
-    const reply = confirmed(replies.map(Number), scale)
-    return reply === undefined ? undefined : reply >= 1
-  }
-}
-
 /** The same as `majority`, but only once all members have replied or failed. */
 export const majorityOfAll: QuorumRule<number> = { ...majority, waitsForAll: true }
 

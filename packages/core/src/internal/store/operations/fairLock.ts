@@ -8,10 +8,8 @@ import {
   acquireReply,
   command,
   grantsOwner,
-  majority,
   numberReply,
   operation,
-  type QuorumRule,
   type StoreCommand
 } from "./StoreOperation.ts"
 
@@ -25,24 +23,11 @@ export interface RefreshReply {
   readonly mayHaveLostPlaces: boolean
 }
 
-const grantedByMajority: QuorumRule<AcquireReply> = {
-  combine: (replies, { required }) => {
-    const tokens = replies.filter((reply) => typeof reply === "number")
-    return tokens.length >= required ? Math.max(...tokens) : undefined
-  }
-}
-
+/** Not for a quorum, each member of which would have a queue of its own. */
 export const operations = {
-  // clients of a quorum refuse fair locks, as each member would have a queue of its own; through its store alone, as in the contract
-  // tests, one that nobody waits for is granted
-  acquire: operation("fair_lock/acquire", {
-    reply: acquireReply,
-    tellsTime: true,
-    quorum: grantedByMajority,
-    grants: grantsOwner
-  }),
-  release: operation("fair_lock/release", { givesBack: "owner", reply: numberReply, quorum: majority }),
-  forceRelease: operation("fair_lock/force_release", { reply: numberReply, quorum: majority }),
+  acquire: operation("fair_lock/acquire", { reply: acquireReply, tellsTime: true, grants: grantsOwner }),
+  release: operation("fair_lock/release", { givesBack: "owner", reply: numberReply }),
+  forceRelease: operation("fair_lock/force_release", { reply: numberReply }),
   refresh: operation("fair_lock/refresh", {
     reply: (raw): RefreshReply => {
       const [left, head, headMillis, holder, lost] = raw as readonly [
