@@ -2,11 +2,12 @@
  * The clients that quorums of a service's locks have in common.
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
 import { Lock, RedisLock, RedLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { as, clientLayer, clientOf, serviceOf, testStores } from "../kit/testStore.ts"
+import { background } from "../kit/background.ts"
 import { unreachable } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
 
@@ -67,3 +68,24 @@ it.effect("A quorum reckons with the command timeout of a member that joins late
     assert.strictEqual(store.commandLifeMillis, 10_000)
   }).pipe(Effect.scoped)
 )
+
+it.effect("A quorum that is first used inside another lock does not name that one in its warnings", () => {
+  const warned: Array<unknown> = []
+  const logger = Logger.make(({ fiber, message }) =>
+    warned.push({ text: [message].flat()[0], ...fiber.getRef(References.CurrentLogAnnotations) })
+  )
+  return Effect.gen(function* () {
+    const stores = yield* testStores(3)
+    const red = Effect.map(
+      Effect.forEach(stores, (store) => clientOf(store)),
+      (services) => RedLock.make(services.map((service) => Lock.provide(Lock.make("a"), service)))
+    )
+    const [mine, others] = [yield* red, yield* red]
+    yield* as(yield* clientOf(stores[0]!))(Lock.withLock(Lock.withLock(Effect.void, mine), "around it"))
+    yield* background(Lock.withLock(Effect.never, others))
+    stores[2]!.isDown = true
+    yield* background(Lock.withLock(Effect.void, mine))
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual(warned, [{ text: "No wake-up signals from one server of the quorum.", member: "member 3" }])
+  }).pipe(Effect.scoped, Effect.provide(Logger.layer([logger])))
+})

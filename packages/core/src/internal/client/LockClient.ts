@@ -57,8 +57,8 @@ export class LockClient extends OpaqueClient implements Service {
   readonly now: () => number
   /** Runs an effect in the background, until the client is closed. */
   readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber<A, E>
-  /** Closed when the client is. */
-  readonly scope: Scope.Scope
+  /** That in which it was made. Its scope is closed when the client is. */
+  readonly context: Context.Context<Scope.Scope>
   /** Whether its store is a majority of several stores. */
   readonly isQuorum: boolean
   /** Quorum clients whose first member this client is, by what distinguishes them. */
@@ -87,7 +87,6 @@ export class LockClient extends OpaqueClient implements Service {
   isClosing = false
   #closed: Deferred.Deferred<void> | undefined = undefined
 
-  /** Of `context` it takes the scope, the clock, and what reports and metrics need. */
   constructor(
     store: LockStore["Service"],
     options: ClientOptions,
@@ -101,7 +100,7 @@ export class LockClient extends OpaqueClient implements Service {
     this.options = options
     this.isQuorum = isQuorum
     this.fork = fork
-    this.scope = Context.get(context, Scope.Scope)
+    this.context = context
     this.telemetry = new Telemetry(context, isQuorum)
     this.now = monotonicMillis(Context.get(context, Clock.Clock))
     this.#report = (defect) => report(context, defect)

@@ -64,7 +64,7 @@ export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
       }
       members.push({ client, name })
     }
-    return resolveAt(this, quorumClient(members, this.#times as QuorumTimes, fiber))
+    return resolveAt(this, quorumClient(members, this.#times as QuorumTimes))
   }
 
   override prepare(

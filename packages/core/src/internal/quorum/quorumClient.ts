@@ -4,9 +4,7 @@
 import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type { Fiber } from "effect/Fiber"
 import * as FiberSet from "effect/FiberSet"
-import * as Scope from "effect/Scope"
 import { type LockClient, makeLockClient } from "../client/LockClient.ts"
 import type { ClientOptions, QuorumTimes } from "../options/ClientOptions.ts"
 import { makeReport } from "../report/ownTurn.ts"
@@ -51,15 +49,12 @@ export interface NamedMember {
 
 /**
  * The client of a quorum of locks. There is one for the same members and times, so that its fibers share one queue: one for all names that
- * are the same at all members, and one for each set of other names. It lives as long as its first member's client.
+ * are the same at all members, and one for each set of other names. It lives as long as its first member's client, and in its context: the
+ * caller that is first may be in the section of another lock.
  */
-export const quorumClient = (
-  members: ReadonlyArray<NamedMember>,
-  times: QuorumTimes,
-  fiber: Fiber<unknown, unknown>
-): LockClient => {
+export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumTimes): LockClient => {
   const [first] = members as readonly [NamedMember]
-  const { quorumClients, options, scope } = first.client
+  const { context, quorumClients, options } = first.client
   const isShared = members.every(
     ({ client, name }) => name === first.name && client.options.keyPrefix === options.keyPrefix
   )
@@ -68,20 +63,17 @@ export const quorumClient = (
   if (known !== undefined) return known
   const joint = new LockKeys(combinedName(members.map(({ name }) => name)))
   const client = runNow(
-    fiber.context,
-    Scope.provide(
-      makeQuorumClient(
-        new Set(members.map(({ client }) => client)),
-        members.map(({ client, name }, i) => ({
-          label: `member ${i + 1}`,
-          lockName: isShared ? undefined : name,
-          store: client.store,
-          keyOf: isShared ? undefined : mapKeys(joint, name, client.options)
-        })),
-        times,
-        isShared ? options : { ...options, keyPrefix: "" }
-      ),
-      scope
+    context,
+    makeQuorumClient(
+      new Set(members.map(({ client }) => client)),
+      members.map(({ client, name }, i) => ({
+        label: `member ${i + 1}`,
+        lockName: isShared ? undefined : name,
+        store: client.store,
+        keyOf: isShared ? undefined : mapKeys(joint, name, client.options)
+      })),
+      times,
+      isShared ? options : { ...options, keyPrefix: "" }
     )
   )
   client.gaveUp = first.client.gaveUp
@@ -90,7 +82,7 @@ export const quorumClient = (
 }
 
 /** `runSync` on the application's own scheduler: the fibers of a client stay on the one that it was made on. */
-const runNow = <A>(context: Context.Context<never>, effect: Effect.Effect<A>): A => {
+const runNow = <A, R>(context: Context.Context<R>, effect: Effect.Effect<A, never, R>): A => {
   const fiber = Effect.runForkWith(context)(effect)
   if (fiber.pollUnsafe() === undefined) fiber.currentDispatcher.flush()
   return Effect.runSync(fiber.pollUnsafe()!)
