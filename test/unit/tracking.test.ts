@@ -2,19 +2,13 @@
  * What a client does when its store tells it of changes, at awkward moments.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Option, Queue, Stream } from "effect"
-import {
-  Lock,
-  LockStoreError,
-  type LockStore,
-  ReadWriteLock,
-  type RedisDriver,
-  type RedisLock
-} from "effect-redis-lock"
+import { Effect, Exit, Fiber, Layer, Option, Queue, Stream } from "effect"
+import { Lock, LockStoreError, type LockStore, ReadWriteLock, type RedisDriver, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
+import { as, clientLayer, clientOf, type Service, serviceOf, testStore } from "../kit/testStore.ts"
 import { runOperation } from "../kit/storeOperations.ts"
-import { wrappedStore } from "../kit/wrappedStore.ts"
+import { unreachable, wrappedStore } from "../kit/wrappedStore.ts"
+import { expectWarning } from "../run/logs.ts"
 
 const hour = { watchdogLeaseTime: "1 hour" } as const
 
@@ -236,6 +230,50 @@ describe("a store that tells of changes", () => {
       yield* it.begin
       yield* TestClock.adjust("0 seconds")
       assert.deepStrictEqual(sections.map(isLost), [false, true])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A quorum is told of a loss also by a member that could not be reached at first", () =>
+    Effect.gen(function* () {
+      expectWarning(/^One server of the quorum cannot be reached yet/)
+      const member = Effect.gen(function* () {
+        const server = yield* testStore()
+        const told = yield* Queue.unbounded<RedisDriver.Signal, LockStoreError>()
+        let timesAsked = 0
+        const invalidations = Stream.suspend(() => {
+          timesAsked++
+          return Stream.fromQueue(told)
+        })
+        return {
+          timesAsked: () => timesAsked,
+          begin: Queue.offer(told, { _tag: "Subscribed" }),
+          lose: Effect.andThen(server.delete("a"), Queue.offer(told, { _tag: "Message", message: "a" })),
+          layer: clientLayer({ ...server.store, invalidations }, hour)
+        }
+      })
+      const [one, two, three] = [yield* member, yield* member, yield* member]
+      let isUp = false
+      const late = Layer.unwrap(
+        Effect.suspend(() => (isUp ? Effect.succeed(three.layer) : Effect.fail(unreachable("connect", "server 3"))))
+      )
+      const client = yield* serviceOf(RedisLock.layerQuorum([one.layer, two.layer, late]))
+      // its members are asked to tell from its first lock on
+      yield* hold(client, "b")
+      yield* TestClock.adjust("1 second")
+      for (const member of [one, two]) yield* member.begin
+      yield* TestClock.adjust("1 minute")
+      isUp = true
+      yield* TestClock.adjust("1 minute")
+      yield* three.begin
+      const section = yield* hold(client, "a")
+      yield* TestClock.adjust("3 seconds")
+      yield* one.lose
+      yield* TestClock.adjust("1 second")
+      assert.isFalse(isLost(section), "a majority still has it")
+      yield* three.lose
+      yield* TestClock.adjust("1 second")
+      assert.isTrue(isLost(section))
+      assert.strictEqual(one.timesAsked(), 1, "a member that is away does not disturb the others")
     }).pipe(Effect.scoped)
   )
 })

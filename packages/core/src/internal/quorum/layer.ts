@@ -100,6 +100,7 @@ const absent = (cause: unknown, { commandLifeMillis, commandTimeoutMillis, publi
     commandTimeoutMillis,
     serverMicros: () => undefined,
     longestSince: () => Number.POSITIVE_INFINITY,
-    handsOver: false
+    handsOver: false,
+    invalidations: Stream.fail(missing("tracking", ""))
   }
 }

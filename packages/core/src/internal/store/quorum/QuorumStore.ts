@@ -338,25 +338,27 @@ const memberSignals = (member: Member, channel: string): Stream.Stream<Signal, L
 }
 
 /**
- * What one member tells of changes; a lock with another name there is told of without a name. A member that refuses to tell does not
- * silence the others.
+ * What one member tells of changes, even if it joins later; a lock with another name there is told of without a name. A member that
+ * fails, or refuses to tell, does not silence the others.
  */
 const memberInvalidations = (member: Member): Stream.Stream<Signal, LockStoreError> => {
-  const { keyOf, store } = member
-  const told = Stream.catch(store.invalidations ?? Stream.empty, (error) =>
-    error.isTransient
-      ? Stream.fail(error)
-      : Stream.fromEffectDrain(
-          Effect.annotateLogs(
-            Effect.logInfo(
-              "One server of the quorum does not tell of locks that somebody else deletes (CLIENT TRACKING): if it is needed for a majority, a holder notices that at its next renewal.",
-              error
-            ),
-            { member: memberText(member) }
+  const told = Stream.suspend(() => member.store.invalidations ?? Stream.empty).pipe(
+    Stream.catch((error) =>
+      error.isTransient
+        ? Stream.fail(error)
+        : Stream.fromEffectDrain(
+            Effect.annotateLogs(
+              Effect.logInfo(
+                "One server of the quorum does not tell of locks that somebody else deletes (CLIENT TRACKING): if it is needed for a majority, a holder notices that at its next renewal.",
+                error
+              ),
+              { member: memberText(member) }
+            )
           )
-        )
+    ),
+    Stream.retry(reconnecting)
   )
-  return keyOf === undefined ? told : Stream.map(told, () => ({ _tag: "Subscribed" }))
+  return member.keyOf === undefined ? told : Stream.map(told, () => ({ _tag: "Subscribed" }))
 }
 
 /** The keys at all members that answer: what a majority keeps is at one of them, unless a majority fails. */
