@@ -541,6 +541,7 @@ class World {
           const { lines, watchdog } = service as unknown as LockClient
           const left = {
             lines: lines.size,
+            fairQueues: lines.fairQueues.size,
             holdings: watchdog.size
           }
           if (Object.values(left).some((size) => size > 0)) this.fail(`left behind: ${JSON.stringify(left)}`)

@@ -4,6 +4,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch, Queue, References, Stream } from "effect"
 import { FairLock, Lock, type LockStore, type RedisDriver } from "effect-redis-lock"
+import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
 import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
 import { type Outcome, type Store, wrappedStore } from "../kit/wrappedStore.ts"
@@ -328,6 +329,33 @@ describe("a place in the queue of a fair lock", () => {
       yield* Fiber.interrupt(holding)
       yield* pass(5)
       assert.deepStrictEqual<unknown>([stays.pollUnsafe(), theirs.pollUnsafe()], [Exit.void, Exit.void])
+    }).pipe(quietly)
+  )
+
+  it.effect("A client keeps nothing of a fair lock whose last waiter has given up while the store was silent", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const holding = yield* background(as(yield* clientOf(server, patient))(Lock.withLock(Effect.never, lock)))
+      yield* pass(1)
+      let isSilent = false
+      const mine = yield* clientOf({
+        store: wrappedStore(server.store, ({ fail, run }) =>
+          Effect.suspend(() => (isSilent ? fail("TimedOut") : run()))
+        )
+      })
+      const { fairQueues } = (mine as unknown as LockClient).lines
+      const waiting = yield* background(as(mine)(Lock.withLock(Effect.void, lock, { waitTime: "2 seconds" })))
+      yield* pass(1)
+      isSilent = true
+      yield* pass(4)
+      assert.isTrue(Exit.isFailure(waiting.pollUnsafe()!))
+      assert.strictEqual(fairQueues.size, 1, "its place is still to be removed")
+      isSilent = false
+      // longer than what was sent meanwhile may take effect
+      yield* pass(10)
+      assert.strictEqual(yield* typeOfKeyIn(server.store, queue), "none")
+      assert.strictEqual(fairQueues.size, 0)
+      yield* Fiber.interrupt(holding)
     }).pipe(quietly)
   )
 

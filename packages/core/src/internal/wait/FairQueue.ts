@@ -202,6 +202,7 @@ export class FairQueue implements Alarm {
    * places that it would restore are removed once it can no longer take effect.
    */
   #removeLater(owners: ReadonlyArray<string>): void {
+    if (owners.length === 0) return
     const { fork, lines, store } = this.#client
     fork(
       Effect.andThen(

@@ -22,7 +22,7 @@ export class Lines {
   readonly #client: LockClient
   readonly #lines: Readonly<Record<Waited, Map<string, Line>>>
   /** The queues of fair locks, whose waiters have places in Redis. */
-  readonly #fair = new Map<string, FairQueue>()
+  readonly fairQueues = new Map<string, FairQueue>()
   readonly spareOwners: SpareOwners
   /** Locks for which a request is in flight that others of this process wait for; of readers, which ask at the same time, the one with their place. */
   readonly #asked = { exclusive: new PassingMap<string, true>(), read: new PassingMap<string, true>() }
@@ -36,7 +36,7 @@ export class Lines {
   }
 
   get size(): number {
-    return this.#all.length + [...this.#fair.values()].filter((queue) => !queue.isEmpty).length
+    return this.#all.length + [...this.fairQueues.values()].filter((queue) => !queue.isEmpty).length
   }
 
   get #all(): ReadonlyArray<Line> {
@@ -72,18 +72,18 @@ export class Lines {
   /** Wakes the waiter with the turn in each line, which finds the client closing; as it leaves, the others follow. */
   sendHome(): void {
     for (const line of this.#all) line.on({ _tag: "Kept", grant: undefined })
-    for (const queue of this.#fair.values()) queue.wakeMatching(() => true)
+    for (const queue of this.fairQueues.values()) queue.wakeMatching(() => true)
   }
 
   /** This client's queue for a fair lock; opens it if necessary. */
   openFair(keys: LockKeys): FairQueue {
-    const open = this.#fair.get(keys.lock)
+    const open = this.fairQueues.get(keys.lock)
     if (open !== undefined) return open
     this.#client.presence.begin()
     const opened: FairQueue = new FairQueue(this.#client, keys, () => {
-      if (this.#fair.get(keys.lock) === opened) this.#fair.delete(keys.lock)
+      if (this.fairQueues.get(keys.lock) === opened) this.fairQueues.delete(keys.lock)
     })
-    this.#fair.set(keys.lock, opened)
+    this.fairQueues.set(keys.lock, opened)
     return opened
   }
 
@@ -134,7 +134,7 @@ export class Lines {
     this.get(key, mode)?.wakeMatching(mayReenter)
     // a writer may read
     if (mode === "write") this.get(key, "read")?.wakeMatching(mayReenter)
-    this.#fair.get(key)?.wakeMatching(mayReenter)
+    this.fairQueues.get(key)?.wakeMatching(mayReenter)
   }
 
   /**
