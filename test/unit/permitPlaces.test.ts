@@ -161,3 +161,35 @@ it.effect("A request for permits that fails for good, after it was denied, leave
     assert.isTrue(yield* server.isFree(places!), "nobody has a place")
   }).pipe(Effect.scoped)
 )
+
+it.effect(
+  "A place that was given up while Redis was silent is not taken from fibers that have begun to wait since",
+  () =>
+    Effect.gen(function* () {
+      const { holder, server } = yield* site
+      let isSilent = true
+      const store = wrappedStore(server.store, ({ fail, run }) =>
+        Effect.suspend(() => (isSilent ? fail("ConnectionLost") : run()))
+      )
+      const service = yield* clientOf({ store }, { fallbackInterval: "10 minutes" })
+      const wait = Effect.forkChild(as(service)(Semaphore.withPermits(Effect.never, pool, 1)), {
+        startImmediately: true
+      })
+      const first = yield* wait
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.interrupt(first)
+      isSilent = false
+      const [second, third] = [yield* wait, yield* wait]
+      // longer than the request of the first may take effect, and than pauses between attempts to give up its place
+      yield* TestClock.adjust("20 seconds")
+      const [places] = permitPlaces("pool")
+      assert.isFalse(yield* server.isFree(places!), "it has a place")
+      yield* Fiber.interrupt(holder)
+      yield* TestClock.adjust("10 millis")
+      assert.strictEqual(yield* as(service)(Semaphore.availablePermits(pool)), 0, "it was told, and has its permit")
+      yield* Fiber.interrupt(third)
+      yield* TestClock.adjust("10 seconds")
+      assert.isTrue(yield* server.isFree(places!), "the last one has given it up")
+      yield* Fiber.interrupt(second)
+    }).pipe(Effect.scoped)
+)

@@ -72,15 +72,20 @@ export const giveBackPlace = (ownerRef: OwnerRef): Effect.Effect<void> =>
 
 /**
  * Gives up the place of this client among those that wait for permits. If the outcome of its last request is unknown, that may take a place
- * until it can no longer take effect.
+ * until it can no longer take effect. Fibers that have begun to wait meanwhile keep the place, and give it up when they leave.
  */
 export const leavePlace = (client: LockClient, key: string, isUnsure: boolean): Effect.Effect<void> =>
   Effect.suspend(() => {
-    const { clientId, store } = client
+    const { clientId, lines, store } = client
     if (!store.handsOver) return Effect.void
     const left = leaving(
       client,
-      Effect.suspend(() => store.run(semaphore.leave(key, clientId, store)))
+      Effect.suspend(() => {
+        const line = lines.get(key, "permit")
+        if (line === undefined) return store.run(semaphore.leave(key, clientId, store))
+        line.mayHavePlace = true
+        return Effect.succeed(0)
+      })
     )
     return isUnsure ? rollbackUntilSettled(client, left) : inBackground({ client }, left)
   })
