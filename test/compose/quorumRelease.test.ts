@@ -2,12 +2,15 @@
  * Releasing on a quorum of stores in memory, under virtual time: by the holder, by force, and on members that are away.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
-import { FairLock, InvalidLockOptions, Lock, NonReentrantLock, ReadWriteLock } from "effect-redis-lock"
+import { Effect, Fiber, Stream } from "effect"
+import { FairLock, InvalidLockOptions, Lock, NonReentrantLock, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { background } from "../kit/background.ts"
 import { storeError } from "../kit/exits.ts"
-import { as, quorumOf, type TestStore, testStores } from "../kit/testStore.ts"
+import { as, clientLayer, quorumOf, type Service, serviceOf, type TestStore, testStores } from "../kit/testStore.ts"
 import { lateGrantLeavesNothing } from "../kit/lateGrant.ts"
+import { replicatedStore } from "../kit/replicatedStore.ts"
+import { typeOfKeyIn } from "../kit/storeOperations.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 
 describe("releasing a quorum's lock by force", () => {
@@ -183,4 +186,60 @@ describe("releasing a quorum's lock", () => {
       }).pipe(Effect.scoped)
     )
   }
+})
+
+describe("the place of a client whose writers wait on a quorum", () => {
+  const { writeLock } = ReadWriteLock.make("a")
+  const places = "effect_redis_lock_places:{a}"
+  const slow = { fallbackInterval: "10 minutes", label: "" } as const
+  const write = (service: Service) => background(as(service)(Lock.withLock(Effect.never, writeLock)))
+
+  it.effect(
+    "A writer that was interrupted during its request on a quorum takes no place from others of its client",
+    () =>
+      Effect.gen(function* () {
+        const stores = yield* testStores(3)
+        yield* write(yield* quorumOf(stores))
+        yield* TestClock.adjust("10 millis")
+        const service = yield* quorumOf(stores, slow)
+        for (const store of stores) store.delay = (operation) => (operation === "write_lock/acquire" ? 50 : 0)
+        const first = yield* write(service)
+        yield* write(service)
+        yield* TestClock.adjust("10 millis")
+        for (const store of stores) store.delay = () => 0
+        yield* background(Fiber.interrupt(first))
+        // longer than the request may take effect
+        yield* TestClock.adjust("20 seconds")
+        const free = yield* Effect.forEach(stores, (store) => store.isFree(places))
+        assert.isAtLeast(free.filter((isFree) => !isFree).length, 2, "a majority has its place")
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect("What a member of a quorum is told again after a reconnect takes no place from a writer that waits", () =>
+    Effect.gen(function* () {
+      const member = yield* replicatedStore
+      // the writers do not hear that it was gone, and so do not ask again
+      const heard = {
+        ...member.store,
+        subscribe: () => Stream.concat(Stream.make({ _tag: "Subscribed" as const }), Stream.never)
+      }
+      const stores = yield* testStores(2)
+      const quorum = serviceOf(
+        RedisLock.layerQuorum([heard, ...stores.map(({ store }) => store)].map((store) => clientLayer(store, slow)))
+      )
+      yield* write(yield* quorum)
+      yield* TestClock.adjust("10 millis")
+      const service = yield* quorum
+      const first = yield* write(service)
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.interrupt(first)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* typeOfKeyIn(member.store, places), "none")
+      yield* write(service)
+      yield* TestClock.adjust("1 second")
+      yield* member.failOver
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* typeOfKeyIn(member.store, places), "zset")
+    }).pipe(Effect.scoped)
+  )
 })

@@ -9,11 +9,13 @@ import { RecentReleases } from "../../packages/core/dist/internal/client/RecentR
 import { LockKeys } from "../../packages/core/dist/internal/store/keys.js"
 import * as lock from "../../packages/core/dist/internal/store/operations/lock.js"
 import * as permitSemaphore from "../../packages/core/dist/internal/store/operations/permitSemaphore.js"
+import * as readWriteLock from "../../packages/core/dist/internal/store/operations/readWriteLock.js"
 import { kinds } from "../contract/suite/kinds.ts"
 import { background } from "../kit/background.ts"
 import { replicatedStore } from "../kit/replicatedStore.ts"
 import { forkHolder, sectionUntilTold } from "../kit/sections.ts"
-import { as, clientOf, type Service } from "../kit/testStore.ts"
+import { clientId, listenTo } from "../kit/storeOperations.ts"
+import { as, clientOf, memoryStore, type Service } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 
 const long = { watchdogLeaseTime: "3 hours", label: "" } as const
@@ -383,4 +385,59 @@ describe("the releases that a client remembers", () => {
       assert.deepStrictEqual(yield* repeated, [])
     })
   )
+
+  const keys = new LockKeys("a")
+  const [one, other] = [`${clientId("a")}:1`, `${clientId("b")}:2`]
+  const terms = { leaseMillis: 2000, tokenKey: keys.token, tokenLifeMillis: 60_000 }
+  const times = { leaseMillis: 60_000, tokenLifeMillis: 60_000 }
+  for (const { acquire, channel, name, release, side } of [
+    {
+      name: "a Lock",
+      side: 0,
+      channel: keys.channel,
+      acquire: (owner: string) => lock.acquire(keys, keys.token, owner, times, { hasAsked: false, placeAgeMillis: 0 }),
+      release: lock.release(keys, one, "", terms)
+    },
+    {
+      name: "a write lock",
+      side: 1,
+      channel: keys.readWriteChannel,
+      acquire: (owner: string) =>
+        readWriteLock.acquireWrite(keys, keys.token, owner, {
+          ...times,
+          hasAsked: false,
+          placeAgeMillis: 0,
+          placeOwner: owner
+        }),
+      release: readWriteLock.releaseWrite(keys, one, "", "", terms)
+    }
+  ]) {
+    it.effect(
+      `A release of ${name} that left it to its own client hands it over to another, with all that one needs, when it is repeated`,
+      () =>
+        Effect.gen(function* () {
+          const store = yield* memoryStore(0)
+          let repeating: Fiber.Fiber<void> | undefined
+          const run = Effect.runForkWith(yield* Effect.context<never>())
+          const releases = new RecentReleases(
+            {
+              options: { releaseTimeoutMillis: 0 },
+              store,
+              now: () => 0,
+              fork: (effect) => (repeating = run(effect))
+            },
+            (command) => Effect.tapError(store.run(command), Effect.die)
+          )
+          yield* store.run(acquire(one))
+          yield* store.run(acquire(other))
+          const { message } = yield* listenTo(store, `${channel}:${clientId("b")}`)
+          releases.add(release)
+          releases.repeat()
+          assert.match(yield* message, new RegExp(`^${side} 2 \\d+ \\d+ 2000$`))
+          // and does nothing the next time
+          releases.repeat()
+          assert.deepStrictEqual(yield* Fiber.await(repeating!), Exit.void)
+        }).pipe(Effect.scoped)
+    )
+  }
 })

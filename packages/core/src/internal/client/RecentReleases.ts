@@ -127,7 +127,7 @@ const releases: ReadonlySet<unknown> = new Set([
 /**
  * The release as it is sent to the server that has taken over. A lock that its `minHold` keeps stays taken until the time that was meant at first.
  * A release that left the lock to this client told no other, and kept a writer's place: on this server nobody else hands the lock over, and the
- * place would reserve it for a writer that has left.
+ * place would reserve it for a writer that has left. Where the lock is not handed over, the place is the client's, and may be in use again.
  */
 const repeated = ({ at, command: sent }: Sent, now: number, publish: string): StoreCommand<unknown> => {
   const { args, keys, operation } = sent
@@ -135,9 +135,10 @@ const repeated = ({ at, command: sent }: Sent, now: number, publish: string): St
     const [owner, millis] = args as readonly [string, number]
     return lock.keep({ lock: keys[0]! }, owner, Math.max(1, Math.ceil(millis - (now - at))))
   }
-  const [owner, told, leaseMillis] = args
+  const [owner, told, leaseMillis, tokenLifeMillis] = args
   const isHandedOver = leaseMillis !== undefined && leaseMillis !== ""
-  if (told !== "" || !isHandedOver || !releases.has(operation)) return sent
-  const place = operation === readWriteLock.operations.releaseWrite ? [owner!] : []
-  return command(operation, keys, [owner!, publish, leaseMillis, ...place])
+  const isWriters = operation === readWriteLock.operations.releaseWrite
+  if (!releases.has(operation) || (isHandedOver ? told !== "" : !isWriters)) return sent
+  const place = isWriters ? [isHandedOver ? owner! : ""] : []
+  return command(operation, keys, [owner!, isHandedOver ? publish : told!, leaseMillis!, tokenLifeMillis!, ...place])
 }

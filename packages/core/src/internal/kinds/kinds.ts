@@ -333,9 +333,10 @@ export const write: LockProtocol = {
   addHold: ({ keys, owner }, count, leaseMillis) => lock.hold(keys, field(owner), count, leaseMillis),
   removeHold: ({ keys, owner }, count) => lock.hold(keys, field(owner), count, 0),
   release: (ownerRef, publish) => {
-    const { keys, owner } = ownerRef
-    // what a minority of a quorum has granted is given back silently, and its client goes on waiting
-    const placeOwner = publish === "" ? "" : placeOwnerOf(ownerRef)
+    const { client, keys, owner } = ownerRef
+    // what a minority of a quorum has granted is given back silently, and its client goes on waiting; others of its fibers may wait as well
+    const keepsPlace = publish === "" || (!takesPlaces(ownerRef) && client.lines.get(keys.lock, "write") !== undefined)
+    const placeOwner = keepsPlace ? "" : placeOwnerOf(ownerRef)
     return readWriteLock.releaseWrite(keys, owner, publish, placeOwner, handOverTerms(ownerRef))
   },
   renew: (ownerRefs, leaseMillis) =>
