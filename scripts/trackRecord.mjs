@@ -13,6 +13,36 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "member-joins-late": {
+    file: `${internal}/store/quorum/QuorumStore.ts`,
+    fixed: "Stream.suspend(() => member.store.invalidations ?? Stream.empty)",
+    broken: "(member.store.invalidations ?? Stream.empty)"
+  },
+  "fair-queue-left": {
+    file: `${internal}/wait/FairQueue.ts`,
+    fixed: "    if (owners.length === 0) return\n",
+    broken: ""
+  },
+  "newer-waiters-place": {
+    file: `${internal}/hold/rollback.ts`,
+    fixed: "if (line === undefined) return store.run(semaphore.leave",
+    broken: "if (line !== null) return store.run(semaphore.leave"
+  },
+  "interrupted-writers-place": {
+    file: `${internal}/kinds/kinds.ts`,
+    fixed: 'client.lines.get(keys.lock, "write") !== undefined',
+    broken: "client.isClosing"
+  },
+  "repeated-writers-place": {
+    file: `${internal}/client/RecentReleases.ts`,
+    fixed: '(isHandedOver ? told !== "" : !isWriters)',
+    broken: '!isHandedOver || told !== ""'
+  },
+  "repeated-without-token": {
+    file: `${internal}/client/RecentReleases.ts`,
+    fixed: "leaseMillis!, tokenLifeMillis!, ...place",
+    broken: "leaseMillis!, ...place"
+  },
   "ended-counter": {
     file: "lua/semaphore/acquire.lua",
     fixed: "left_of_counter < life then",
