@@ -2,9 +2,12 @@
  * What a client that is connected again repeats of its releases, and what else it sends meanwhile.
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Queue, Stream } from "effect"
-import { Lock } from "effect-redis-lock"
+import { Effect, Exit, Fiber, Queue, Stream } from "effect"
+import { Lock, MultiLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { background } from "../kit/background.ts"
+import { forkHolder, sectionUntilTold } from "../kit/sections.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 
 /** More than are under way at once. */
@@ -35,4 +38,35 @@ it.effect("After a reconnect nobody waits until all releases are repeated, and t
     assert.strictEqual(repeated[0], many.at(-1))
     assert.deepStrictEqual(repeated.toSorted(), many.toSorted())
   }).pipe(Effect.scoped)
+)
+
+it.effect(
+  "A release of a MultiLock that left a member to its own client is repeated with a notification to others",
+  () =>
+    Effect.gen(function* () {
+      const reconnects = yield* Queue.unbounded<void>()
+      const server = yield* testStore()
+      const own = as(yield* clientOf({ store: { ...server.store, reconnects: Stream.fromQueue(reconnects) } }))
+      const other = as(yield* clientOf(server))
+      const first = yield* sectionUntilTold((body) => own(Lock.withLock(body, MultiLock.make(["a", "b"]))))
+      const next = yield* forkHolder((stay: (acquired: void) => Effect.Effect<void>) =>
+        own(Lock.withLock(stay(undefined), "a"))
+      )
+      yield* TestClock.adjust(50)
+      yield* first.end
+      yield* next.entered
+      yield* next.letGo
+      yield* Fiber.join(next.fiber)
+      const released = server.operations.indexOf("multi_lock/release")
+      assert.include(server.args[released]!, "", "the first release told others")
+      // the server that has taken over has not heard of the releases
+      const acquired = server.operations.indexOf("multi_lock/acquire")
+      yield* runOperation(server.store, "multi_lock/acquire", server.keys[acquired]!, server.args[acquired])
+      const waiting = yield* background(other(Lock.withLock(Effect.void, "a")))
+      yield* TestClock.adjust(100)
+      assert.isUndefined(waiting.pollUnsafe())
+      Queue.offerUnsafe(reconnects, undefined)
+      yield* TestClock.adjust(100)
+      assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
+    }).pipe(Effect.scoped)
 )

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import type { Store } from "../store/Store.ts"
 import * as lock from "../store/operations/lock.ts"
+import * as multiLock from "../store/operations/multiLock.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
 import { command, type StoreCommand } from "../store/operations/StoreOperation.ts"
 import { isFinal } from "../store/failures.ts"
@@ -134,6 +135,10 @@ const repeated = ({ at, command: sent }: Sent, now: number, publish: string): St
   if (operation === lock.operations.keep) {
     const [owner, millis] = args as readonly [string, number]
     return lock.keep({ lock: keys[0]! }, owner, Math.max(1, Math.ceil(millis - (now - at))))
+  }
+  if (operation === multiLock.operations.release) {
+    const [owner, leaseMillis, tokenLifeMillis, ...told] = args
+    return command(operation, keys, [owner!, leaseMillis!, tokenLifeMillis!, ...told.map(() => publish)])
   }
   const [owner, told, leaseMillis, tokenLifeMillis] = args
   const isHandedOver = leaseMillis !== undefined && leaseMillis !== ""
