@@ -3,7 +3,16 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Option } from "effect"
-import { FairLock, InvalidLockOptions, Lock, LockStore, PermitSemaphore, RedisLock, RedLock } from "effect-redis-lock"
+import {
+  FairLock,
+  InvalidLockOptions,
+  Lock,
+  LockStore,
+  MultiLock,
+  PermitSemaphore,
+  RedisLock,
+  RedLock
+} from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
@@ -67,6 +76,21 @@ it.effect("A section with a shorter minHold inside another one does not shorten 
     assert.isTrue(yield* as(service)(Lock.isLocked("a")))
     yield* TestClock.adjust("1 second")
     assert.isFalse(yield* as(service)(Lock.isLocked("a")))
+  }).pipe(Effect.scoped)
+)
+
+it.effect("A member of a MultiLock stays taken for the minHold of a re-entry, and the others are free at once", () =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    const [one, other] = [as(yield* clientOf(server)), as(yield* clientOf(server))]
+    const inner = Lock.withLock(Effect.void, "a", { minHold })
+    yield* one(Lock.withLock(inner, MultiLock.make(["a", "b", "c"])))
+    const isFree = (name: string) => Effect.map(Effect.scoped(other(Lock.tryScoped(name))), Option.isSome)
+    assert.deepStrictEqual(yield* Effect.forEach(["a", "b", "c"], isFree), [false, true, true])
+    yield* TestClock.adjust("59 seconds")
+    assert.isFalse(yield* isFree("a"))
+    yield* TestClock.adjust("1 second")
+    assert.isTrue(yield* isFree("a"))
   }).pipe(Effect.scoped)
 )
 
