@@ -2,11 +2,12 @@
  * However silent the store: an acquisition that is interrupted, or has failed, ends within 200 ms, and its rollback goes on in the background.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Exit, Fiber, Latch } from "effect"
 import {
   FairLock,
   LeaderElection,
   Lock,
+  type LockStore,
   MultiLock,
   PermitSemaphore,
   type RedisLock,
@@ -119,3 +120,119 @@ for (const [how, isRefused] of [
       }).pipe(Effect.scoped)
   )
 }
+
+describe("a MultiLock that has acquired some of its members when the store falls silent", () => {
+  /** One that has acquired "a", and waits for "b". */
+  const setUp = (options?: Lock.AcquireOptions) =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      let isSilent: (operation: LockStore.Operation) => boolean = () => false
+      const back = Latch.makeUnsafe(false)
+      const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+        Effect.suspend(() => (isSilent(operation) ? Effect.andThen(back.await, fail("TimedOut")) : run()))
+      )
+      const one = as(yield* clientOf(server))
+      const other = as(yield* clientOf({ store }))
+      const [a, b] = [
+        yield* sectionUntilTold((body) => one(Lock.withLock(body, "a"))),
+        yield* sectionUntilTold((body) => one(Lock.withLock(body, "b")))
+      ]
+      const waiting = yield* background(Effect.scoped(other(Lock.scoped(MultiLock.make(["a", "b"]), options))))
+      yield* TestClock.adjust(10)
+      yield* a.end
+      yield* TestClock.adjust(10)
+      assert.isFalse(yield* server.isFree("a"), "it keeps what it has")
+      return {
+        server,
+        waiting,
+        endB: b.end,
+        silence: (operations: typeof isSilent) => void (isSilent = operations),
+        /** Whether a fiber ends within this time, before the store answers again. */
+        endsWithin: (fiber: Fiber.Fiber<unknown, unknown>, millis: number) =>
+          Effect.gen(function* () {
+            yield* TestClock.adjust(millis)
+            const hasEnded = fiber.pollUnsafe() !== undefined
+            isSilent = () => false
+            back.openUnsafe()
+            yield* TestClock.adjust("1 minute")
+            return hasEnded
+          })
+      }
+    })
+
+  it.effect("A MultiLock that keeps a member and waits for another: the interruption ends within 200 ms", () =>
+    Effect.gen(function* () {
+      const { endsWithin, silence, waiting } = yield* setUp()
+      silence(() => true)
+      assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A MultiLock that is giving a member back meanwhile: the interruption ends within 200 ms", () =>
+    Effect.gen(function* () {
+      const { endsWithin, server, silence, waiting } = yield* setUp()
+      silence((operation) => operation === "lock/release")
+      // it has kept the member for long enough
+      yield* TestClock.adjust("1600 millis")
+      silence(() => true)
+      assert.isFalse(yield* server.isFree("a"))
+      assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A MultiLock that renews its fixed leases at last: the interruption ends within 200 ms", () =>
+    Effect.gen(function* () {
+      const { endB, endsWithin, server, silence, waiting } = yield* setUp({ leaseTime: "20 seconds" })
+      silence((operation) => operation === "lock/renew")
+      yield* endB
+      yield* TestClock.adjust(10)
+      assert.isUndefined(waiting.pollUnsafe())
+      assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
+      for (const name of ["a", "b"]) assert.isTrue(yield* server.isFree(name), name)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A MultiLock that keeps a member fails within 200 ms of its wait time", () =>
+    Effect.gen(function* () {
+      const { endsWithin, silence, waiting } = yield* setUp({ waitTime: "500 millis" })
+      silence(() => true)
+      assert.isTrue(yield* endsWithin(waiting, 680))
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a name that holds something else", () => {
+  const permits = PermitSemaphore.withPermit(PermitSemaphore.make("a", { permits: 3 }))
+  const requests: Record<string, Omit<Case, "name">> = {
+    "a lock": { rival: permits, acquire: Lock.withLock(Effect.void, "a") },
+    "several locks": { rival: permits, acquire: Lock.withLock(Effect.void, MultiLock.make(["a", "b"])) },
+    permits: { rival: Lock.withLock("a"), acquire: permits(Effect.void) }
+  }
+  for (const [what, { acquire, rival }] of Object.entries(requests)) {
+    it.effect(`An interruption ends at once while a request for ${what} looks what there is under the name`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const one = yield* clientOf(server)
+        yield* sectionUntilTold((body) => as(one)(rival(body)))
+        let hasLooked = false
+        const back = Latch.makeUnsafe(false)
+        const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+          operation === "lock/found"
+            ? Effect.suspend(() => ((hasLooked = true), Effect.andThen(back.await, fail())))
+            : run()
+        )
+        const service = yield* clientOf({ store })
+        const asking = yield* background(as(service)(acquire))
+        yield* TestClock.adjust(10)
+        assert.isTrue(hasLooked)
+        const interrupting = yield* background(Fiber.interrupt(asking))
+        yield* TestClock.adjust(1)
+        const exit = asking.pollUnsafe()
+        // what is late ends as well, or the test would not end
+        back.openUnsafe()
+        yield* Fiber.join(interrupting)
+        assert.isTrue(exit !== undefined && Exit.hasInterrupts(exit))
+      }).pipe(Effect.scoped)
+    )
+  }
+})

@@ -101,7 +101,7 @@ const ask = (
     },
     (cause) => {
       client.underWay--
-      const failed = describeWrongType(client, kind.title, keys.lock, cause)
+      const failed = restore(describeWrongType(client, kind.title, keys.lock, cause))
       if (!mayHaveRun(cause)) return failed
       const onReply = kind.isLeased ? undefined : noteForgotten(ownerRef, sentAt + leaseMillis, cause)
       return Effect.andThen(

@@ -177,7 +177,7 @@ export const acquireOnce = <A, B, E>(
       if (failure === undefined) outcomes.onSettled?.(false)
       const failed: Effect.Effect<B, E | LockStoreError> =
         failure === undefined
-          ? describeWrongType(client, kind.title, ask.keys.lock, cause)
+          ? restore(describeWrongType(client, kind.title, ask.keys.lock, cause))
           : Effect.suspend(() => outcomes.onTransient!(failure, mayHaveRun(cause)))
       if (!mayHaveRun(cause) || (failure !== undefined && kind.queued)) return failed
       const terms = { isForbidden: isForbidden(cause), asksAgain: failure !== undefined }

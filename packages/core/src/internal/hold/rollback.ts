@@ -16,19 +16,21 @@ import { releaseNow, releaseUntilConfirmed, releasing, sendRelease } from "./rel
 /** How long a caller waits for its rollbacks, which continue in the background. What it ends with then need not be late for 200 ms. */
 const rollbackWaitMillis = 150
 
-/** Waits for a rollback, unless an earlier one is overdue: then the store does not answer, and to wait for each would add up. */
-const awaitRollback = (client: LockClient, rolledBack: Effect.Effect<unknown>): Effect.Effect<void> =>
+/** Waits for a rollback, unless an earlier one is overdue: then a store does not answer, and to wait for each would add up. */
+const awaitRollback = (clients: ReadonlyArray<LockClient>, rolledBack: Effect.Effect<unknown>): Effect.Effect<void> =>
   Effect.suspend(() => {
-    if (client.overdueRollbacks > 0) return Effect.void
+    if (clients.some(({ overdueRollbacks }) => overdueRollbacks > 0)) return Effect.void
     return Effect.map(Effect.timeoutOption(rolledBack, rollbackWaitMillis), (inTime) => {
       if (Option.isSome(inTime)) return
-      client.overdueRollbacks++
-      client.fork(
-        Effect.andThen(
-          rolledBack,
-          Effect.sync(() => void client.overdueRollbacks--)
+      for (const client of clients) {
+        client.overdueRollbacks++
+        client.fork(
+          Effect.andThen(
+            rolledBack,
+            Effect.sync(() => void client.overdueRollbacks--)
+          )
         )
-      )
+      }
     })
   })
 
@@ -140,8 +142,10 @@ export const rollbackUntilSettled = (
     client.background(Effect.asVoid(Deferred.await(isFirstOver)))
     client.fork(
       Effect.gen(function* () {
-        const reply = yield* giveBack
-        Deferred.doneUnsafe(isFirstOver, Effect.void)
+        const reply = yield* Effect.ensuring(
+          giveBack,
+          Effect.sync(() => Deferred.doneUnsafe(isFirstOver, Effect.void))
+        )
         // a command takes effect once; in a quorum, some members may not have been reached
         if (!client.isQuorum && !mayBeHandedOver && reply !== undefined && reply >= 1) return
         // even if the reply came later than that: the release may have been run before
@@ -149,7 +153,7 @@ export const rollbackUntilSettled = (
         yield* giveBack
       })
     )
-    return awaitRollback(client, Deferred.await(isFirstOver))
+    return awaitRollback([client], Deferred.await(isFirstOver))
   })
 
 /**
@@ -177,4 +181,14 @@ export const rollbackHold = (hold: LeaseEntry): Effect.Effect<void> =>
   Effect.suspend(() => inBackground(hold.lease, Effect.ignore(releaseNow(hold))))
 
 const inBackground = ({ client }: Pick<OwnerRef, "client">, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
-  Effect.suspend(() => awaitRollback(client, Fiber.await(client.background(effect))))
+  Effect.suspend(() => awaitRollback([client], Fiber.await(client.background(effect))))
+
+/** Releases what a `MultiLock` of these clients has acquired before it failed, or gives it back for a while. */
+export const giveBackMembers = (
+  clients: ReadonlyArray<LockClient>,
+  released: Effect.Effect<void>
+): Effect.Effect<void> =>
+  // detached: it may release at other clients as well, after one of them has closed
+  Effect.flatMap(Effect.forkDetach(released, { startImmediately: true }), (fiber) =>
+    awaitRollback(clients, Fiber.await(fiber))
+  )

@@ -15,8 +15,10 @@ import * as Option from "effect/Option"
 import { type AcquireError, LockStoreError, LockTimeout, QuorumNotReached } from "../../LockError.ts"
 import type { AcquireRequest } from "../acquire/ask.ts"
 import { countWaiting, pauseAfterFailure } from "../acquire/giveUp.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import type { Hold, InternalHolding } from "../hold/Hold.ts"
+import { giveBackMembers } from "../hold/rollback.ts"
 import type { Times } from "../options/acquireOptions.ts"
 import { isRetryable, transientFailure } from "../store/failures.ts"
 import { Outage } from "../wait/Outage.ts"
@@ -30,6 +32,7 @@ type Attempt<T> = MultiHold<T> | Denied
 export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>> {
   readonly name: string
   readonly subjects: ReadonlyArray<AcquireRequest>
+  readonly #clients: ReadonlyArray<LockClient>
   /** The members, requested at once. */
   readonly #members: ReadonlyArray<PreparedAcquire<E, T>>
   /** Prepares a member with a limited wait. */
@@ -51,6 +54,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   ) {
     this.name = name
     this.subjects = subjects
+    this.#clients = [...new Set(subjects.map(({ client }) => client))]
     this.#members = members
     this.#waiting = waiting
     this.#times = times
@@ -102,7 +106,10 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     })
   }
 
-  /** Releases the acquired members, except those `kept`. A release that fails is retried in the background until its lease ends. */
+  /**
+   * Releases the acquired members, except those `kept`: in the background, which it awaits as it does a rollback. A release that fails is
+   * retried until its lease ends.
+   */
   #giveBack(kept: ReadonlyArray<InternalHolding<T> | undefined> = []): Effect.Effect<void> {
     return Effect.suspend(() => {
       const released: Array<InternalHolding<T>> = []
@@ -111,7 +118,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
         released.push(member)
         this.#held[index] = undefined
       }
-      return released.length === 0 ? Effect.void : Effect.ignore(releaseAll(released))
+      return released.length === 0 ? Effect.void : giveBackMembers(this.#clients, Effect.ignore(releaseAll(released)))
     })
   }
 
@@ -233,7 +240,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
             ),
         (): Effect.Effect<Attempt<T>, LockStoreError> =>
           attempt.denied === undefined
-            ? this.#complete
+            ? this.#complete(restore)
             : Effect.succeed({ blocker: attempt.denied, failure: undefined })
       )
     })
@@ -265,7 +272,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   }
 
   /** All members are held: a fixed lease now starts for each. One may have run out while another was requested. */
-  get #complete(): Effect.Effect<Attempt<T>, LockStoreError> {
+  #complete(restore: Restore): Effect.Effect<Attempt<T>, LockStoreError> {
     return Effect.suspend((): Effect.Effect<Attempt<T>, LockStoreError> => {
       const hold = new MultiHold(this.name, this.#held as ReadonlyArray<InternalHolding<T>>)
       const { leaseMillis } = this.#times
@@ -277,7 +284,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
       if (leaseMillis === undefined) {
         return hold.checkLost() === undefined ? Effect.succeed(this.#count(hold)) : this.#lostMeanwhile
       }
-      return Effect.map(hold.renew(leaseMillis), () => this.#count(hold)).pipe(
+      return Effect.map(restore(hold.renew(leaseMillis)), () => this.#count(hold)).pipe(
         Effect.catchTag("LockLost", () => this.#lostMeanwhile),
         Effect.catchTag("InvalidLockOptions", Effect.die) // the lease has been checked
       )

@@ -119,10 +119,12 @@ export const tryAcquireTogether = (
             ),
             Effect.failCause(cause)
           )
-        : describeWrongTypeOfOne(
-            client,
-            requests.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
-            cause
+        : restore(
+            describeWrongTypeOfOne(
+              client,
+              requests.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
+              cause
+            )
           )
     }
   })
