@@ -25,6 +25,8 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { soon, until } from "../kit/eventually.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { as, clientLayer, clientOf, type Service, testStore, testStores } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
@@ -269,6 +271,114 @@ describe("closing a client first", () => {
       assert.strictEqual(messages.length, 1)
     }).pipe(Effect.scoped, Effect.provide(noting(messages)))
   })
+
+  for (const healthy of [0, 1, 2]) {
+    it.live(
+      `A client gives back its own locks when it closes, while the two other servers of its RedLock are silent: it is member ${healthy + 1}`,
+      () => {
+        const messages: Array<string> = []
+        return Effect.gen(function* () {
+          const stores = yield* testStores(3)
+          const scopes = yield* Effect.forEach(stores, () => Scope.make())
+          const services: Array<Service> = []
+          for (const [i, { store }] of stores.entries()) {
+            const layer = Layer.fresh(clientLayer(store, { releaseTimeout: "1 second" }))
+            services.push(Context.get(yield* Layer.buildWithScope(layer, scopes[i]!), RedisLock.RedisLock))
+          }
+          const [server, service] = [stores[healthy]!, services[healthy]!]
+          const red = RedLock.make(services.map((service) => Lock.provide(Lock.make("a"), service)))
+          const end = yield* Scope.make()
+          yield* Scope.provide(Lock.scoped(red), end)
+          yield* Scope.provide(as(service)(Lock.scoped("x")), end)
+          const { fiber } = yield* sectionUntilTold((body) => as(service)(Lock.withLock(body, "y")))
+          for (const store of stores) if (store !== server) store.delay = () => 10_000
+          const closing = yield* Effect.forkChild(Scope.close(scopes[healthy]!, Exit.void), { startImmediately: true })
+          for (const name of ["x", "y"]) yield* until(`${name} is free`, server.isFree(name))
+          // the lock on the majority still has time
+          assert.deepStrictEqual(messages, [])
+          yield* Fiber.join(closing)
+          assert.lengthOf(messages, 1)
+          assert.include(messages[0], "1 that it held could not be given back in time")
+          const error = yield* Effect.flip(Fiber.join(fiber))
+          assert.strictEqual(error._tag === "LockLost" && error.reason, "ClientClosed")
+          for (const scope of scopes) yield* Scope.close(scope, Exit.void)
+          yield* Scope.close(end, Exit.void)
+        }).pipe(Effect.scoped, Effect.provide(noting(messages)))
+      }
+    )
+  }
+
+  it.effect("A client that closes in the moment in which a release has given up still gives back all else", () => {
+    const messages: Array<string> = []
+    return Effect.gen(function* () {
+      const server = yield* testStore()
+      const store = wrappedStore(server.store, ({ keys, operation, run }) =>
+        operation === "lock/release" && keys[0] === "a" ? Effect.never : run()
+      )
+      const clients = yield* Scope.make()
+      const service = yield* Scope.provide(clientOf({ store }, { releaseTimeout: 300 }), clients)
+      const end = yield* Scope.make()
+      yield* Scope.provide(as(service)(Lock.scoped("x")), end)
+      yield* sectionUntilTold((body) => Effect.exit(as(service)(Lock.withLock(body, "y"))))
+      const releasing = yield* Effect.forkChild(Effect.scoped(as(service)(Lock.scoped("a"))), {
+        startImmediately: true
+      })
+      yield* TestClock.adjust(300)
+      yield* Fiber.join(releasing)
+      yield* Scope.close(clients, Exit.void)
+      for (const name of ["x", "y"]) assert.isTrue(yield* server.isFree(name), name)
+      assert.isFalse(yield* server.isFree("a"))
+      yield* Scope.close(end, Exit.void)
+      assert.lengthOf(messages, 1, "that of the release")
+    }).pipe(Effect.scoped, Effect.provide(noting(messages)))
+  })
+
+  for (const [what, lock] of Object.entries({
+    "a lock": Lock.make("a"),
+    "several locks": MultiLock.make(["a", "b"])
+  })) {
+    it.live(`A client closes at once although its store has died of the release of ${what}`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const store = wrappedStore(server.store, ({ operation, run }) =>
+          operation.endsWith("/release") ? Effect.die("a defect of the store") : run()
+        )
+        const scope = yield* Scope.make()
+        const service = yield* Scope.provide(clientOf({ store }, { releaseTimeout: "1 minute" }), scope)
+        assert.isTrue(Exit.hasDies(yield* Effect.exit(as(service)(Lock.withLock(Effect.void, lock)))))
+        yield* soon("the client closes", Scope.close(scope, Exit.void), "20 seconds")
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.effect("A rollback of which the store has died delays neither the close nor what follows later rollbacks", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      let releases = 0
+      const store = wrappedStore(server.store, ({ fail, operation, run }) => {
+        if (operation === "lock/acquire") return Effect.andThen(run(), fail("TimedOut"))
+        if (operation !== "lock/release") return run()
+        return releases++ === 0 ? Effect.die("a defect of the store") : Effect.andThen(Effect.sleep(50), run())
+      })
+      const scope = yield* Scope.make()
+      const service = yield* Scope.provide(clientOf({ store }, { releaseTimeout: "10 seconds" }), scope)
+      const ask = (name: string) =>
+        Effect.forkChild(Effect.exit(as(service)(Lock.withLock(Effect.void, name, { waitTime: 0 }))), {
+          startImmediately: true
+        })
+      const first = yield* ask("a")
+      yield* TestClock.adjust(200)
+      assert.isDefined(first.pollUnsafe())
+      const second = yield* ask("b")
+      yield* TestClock.adjust(49)
+      assert.isUndefined(second.pollUnsafe(), "its rollback is awaited")
+      yield* TestClock.adjust(1)
+      assert.isDefined(second.pollUnsafe())
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+      yield* TestClock.withLive(Effect.timeoutOption(Fiber.await(closing), "5 seconds"))
+      assert.isDefined(closing.pollUnsafe())
+    }).pipe(Effect.scoped)
+  )
 
   it.live("Closing a client waits for an acquisition that is under way, and rolls it back", () =>
     Effect.gen(function* () {

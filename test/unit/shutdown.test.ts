@@ -92,6 +92,10 @@ describe("a store that no longer answers", () => {
               Effect.andThen(Clock.currentTimeMillis)
             )
           )
+          yield* TestClock.adjust("5 seconds")
+          // closing takes a moment of real time
+          yield* TestClock.withLive(Effect.timeoutOption(Fiber.await(ending), "4 seconds"))
+          // what is late ends as well, or the test would not end
           yield* TestClock.adjust("10 minutes")
           assert.isAtMost((yield* Fiber.join(ending)) - begun, 5000)
         }).pipe(Effect.scoped)

@@ -14,7 +14,6 @@ import { InvalidLockOptions } from "../../LockError.ts"
 import type { LockStore } from "../../LockStore.ts"
 import { HeldLeases } from "../hold/HeldLeases.ts"
 import type { Lease, LeaseEntry } from "../hold/Lease.ts"
-import { releaseMillis } from "../hold/release.ts"
 import { Tracking } from "../hold/Tracking.ts"
 import { Watchdog } from "../hold/Watchdog.ts"
 import { LabelsOfOthers } from "../kinds/inspect.ts"
@@ -63,7 +62,7 @@ export class LockClient extends OpaqueClient implements Service {
   readonly isQuorum: boolean
   /** Quorum clients whose first member this client is, by what distinguishes them. */
   readonly quorumClients = new Map<string, LockClient>()
-  /** Quorum clients that have this client as a member: they close before it does. */
+  /** Quorum clients that have this client as a member: closing it closes them. */
   readonly joinedBy = new Set<LockClient>()
   /** The number of unanswered acquisitions and releases: closing waits for them. */
   underWay = 0
@@ -153,17 +152,15 @@ export class LockClient extends OpaqueClient implements Service {
     return Effect.suspend(() => {
       if (this.#closed !== undefined) return Deferred.await(this.#closed)
       const closed = (this.#closed = Deferred.makeUnsafe<void>())
-      const until = performance.now() + releaseMillis(this)
-      const quorums = Effect.forEach([...this.joinedBy], (quorum) => quorum.close, {
-        concurrency: "unbounded",
-        discard: true
-      })
-      const leave = Effect.sync(() => {
+      const leave = Effect.suspend(() => {
         this.sendHome()
         this.background(this.presence.end)
+        return giveBackAll(this)
       })
+      const quorums = [...this.joinedBy].map((quorum) => quorum.close)
       return Effect.ensuring(
-        quorums.pipe(Effect.andThen(leave), Effect.andThen(giveBackAll(this, until))),
+        // side by side: a quorum whose other members are silent needs the whole time for itself
+        Effect.all([...quorums, leave], { concurrency: "unbounded", discard: true }),
         Effect.sync(() => Deferred.doneUnsafe(closed, Effect.void))
       )
     })

@@ -4,7 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { Lease } from "../hold/Lease.ts"
-import { releaseUntilConfirmed } from "../hold/release.ts"
+import { releaseMillis, releaseUntilConfirmed } from "../hold/release.ts"
 import type { LockClient } from "./LockClient.ts"
 
 /** The interval between checks whether everything has ended; real time, since an ending process has no other. */
@@ -12,20 +12,27 @@ const tickMillis = 2
 
 const tick = Effect.callback<void>((resume) => void setTimeout(() => resume(Effect.void), tickMillis))
 
+/**
+ * The fewest checks, so that sections have time to end, and a server that does answer to confirm their releases: a release may just have
+ * given up at another server, or for another lock. Counted, as the event loop of a busy process may be late.
+ */
+const leastChecks = 10
+
 /** The most names that are logged. */
 const longestList = 20
 
 /**
  * Loses all holdings, which interrupts their sections, and releases each one as soon as its section has ended:
- * concurrently, until a time in real time. Holdings that could not be released by then are logged, and become free when
- * their leases end.
+ * concurrently, within the release timeout in real time, less what releases that gave up before have used of it. Holdings that could not be
+ * released by then are logged, and become free when their leases end.
  */
-export const giveBackAll = (client: LockClient, until: number): Effect.Effect<void> =>
+export const giveBackAll = (client: LockClient): Effect.Effect<void> =>
   Effect.gen(function* () {
+    const until = performance.now() + releaseMillis(client)
     const left = client.toGiveBack
     const begun = new Set<Lease>()
     // twice in a row: an acquisition that was just answered may be about to be rolled back
-    for (let idle = 0; idle < 2 && performance.now() < until;) {
+    for (let checks = 0, idle = 0; idle < 2 && (checks < leastChecks || performance.now() < until); checks++) {
       client.sendHome()
       client.loseAll()
       for (const held of left) {

@@ -80,10 +80,7 @@ const free = (lease: Lease): Effect.Effect<void, LockLost | LockStoreError> => {
       const lost = pending.confirm(reply)
       return lost === undefined ? Effect.void : Effect.fail(lost)
     },
-    (cause) => {
-      const error = Cause.findErrorOption(cause)
-      return Option.isNone(error) ? Effect.failCause(cause) : pending.retry(error.value)
-    }
+    (cause) => pending.retry(cause)
   )
 }
 
@@ -113,7 +110,7 @@ export const releaseTogether = (
   }
   if (started.length === 0) return Effect.succeed(failures)
   const send = client.store.run(multiLock.release(released, owner))
-  return Effect.matchEffect(sendWithin(client, send, client.options.releaseTimeoutMillis, started[0]!.name), {
+  return Effect.matchCauseEffect(sendWithin(client, send, client.options.releaseTimeoutMillis, started[0]!.name), {
     onSuccess: (reply) => {
       for (let i = 0; i < started.length; i++) {
         const lost = started[i]!.confirm(typeof reply === "number" ? reply : reply[i]!)
@@ -121,12 +118,12 @@ export const releaseTogether = (
       }
       return Effect.succeed(failures)
     },
-    onFailure: (error) =>
+    onFailure: (cause) =>
       Effect.as(
         Effect.forEach(
-          started,
-          (pending) =>
-            Effect.match(pending.retry(error), {
+          started.map((pending) => pending.retry(cause)),
+          (released) =>
+            Effect.match(released, {
               onSuccess: () => {},
               onFailure: (failure) => void failures.push(failure)
             }),
@@ -168,10 +165,16 @@ class PendingRelease {
     return this.#confirm(reply)
   }
 
-  /** Repeats it after a failure, within the lease and the release timeout. */
-  retry(failure: LockStoreError): Effect.Effect<void, LockLost | LockStoreError> {
+  /** Repeats it after a failure, within the lease and the release timeout; not after a defect of the store. */
+  retry(failed: Cause.Cause<LockStoreError>): Effect.Effect<void, LockLost | LockStoreError> {
     const lease = this.#lease
     const { client } = lease
+    const error = Cause.findErrorOption(failed)
+    if (Option.isNone(error)) {
+      client.underWay--
+      return Effect.failCause(failed)
+    }
+    const failure = error.value
     const until = Math.min(lease.deadline, this.#sentAt + client.options.releaseTimeoutMillis)
     let mayBeReleased = mayHaveReleased(failure)
     const send = Effect.tapError(

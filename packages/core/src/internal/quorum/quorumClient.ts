@@ -13,7 +13,7 @@ import type { Member } from "../store/quorum/QuorumCall.ts"
 import { QuorumStore } from "../store/quorum/QuorumStore.ts"
 import { AlarmClock, monotonicMillis } from "../time/clock.ts"
 
-/** `clients` are those of the connected members: before any of them closes, the quorum releases its holdings. */
+/** `clients` are those of the connected members: when one of them closes, the quorum releases its holdings. */
 export const makeQuorumClient = Effect.fnUntraced(function* (
   clients: ReadonlySet<LockClient>,
   members: ReadonlyArray<Member>,
@@ -62,8 +62,7 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
   const known = quorumClients.get(identity)
   if (known !== undefined) return known
   const joint = new LockKeys(combinedName(members.map(({ name }) => name)))
-  const client = runNow(
-    context,
+  const made = Effect.tap(
     makeQuorumClient(
       new Set(members.map(({ client }) => client)),
       members.map(({ client, name }, i) => ({
@@ -74,8 +73,11 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
       })),
       times,
       isShared ? options : { ...options, keyPrefix: "" }
-    )
+    ),
+    // beside it, and not once it has closed
+    () => Effect.addFinalizer(() => first.client.close)
   )
+  const client = runNow(context, made)
   client.gaveUp = first.client.gaveUp
   quorumClients.set(identity, client)
   return client
