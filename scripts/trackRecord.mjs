@@ -416,7 +416,7 @@ const fixes = {
   },
   "two-rollbacks": {
     file: `${internal}/hold/rollback.ts`,
-    fixed: "if (client.overdueRollbacks > 0) return Effect.void\n",
+    fixed: "if (clients.some(({ overdueRollbacks }) => overdueRollbacks > 0)) return Effect.void\n",
     broken: ""
   },
   "slow-members": {
@@ -473,6 +473,45 @@ const fixes = {
     file: "packages/core/src/LeaderElection.ts",
     fixed: "() => giveUpCandidacy(holding))",
     broken: "() => Effect.andThen(Effect.ignore(holding.release), giveUpCandidacy(holding)))"
+  "member-closes": {
+    file: `${internal}/client/LockClient.ts`,
+    fixed: 'Effect.all([...quorums, leave], { concurrency: "unbounded", discard: true })',
+    broken: "Effect.all([...quorums, leave], { discard: true })"
+  },
+  "last-moment": {
+    file: `${internal}/client/closing.ts`,
+    fixed: "checks < leastChecks ||",
+    broken: "checks < 0 * leastChecks ||"
+  },
+  "kept-members": {
+    file: `${internal}/hold/rollback.ts`,
+    fixed: "awaitRollback(clients, Fiber.await(fiber))",
+    broken: "Effect.as(Fiber.await(fiber), void clients)"
+  },
+  "member-min-hold": {
+    file: `${internal}/locks/MultiHold.ts`,
+    fixed: "&& !staysTaken(lease)",
+    broken: "&& staysTaken !== undefined"
+  },
+  "told-once-more": {
+    file: `${internal}/client/RecentReleases.ts`,
+    fixed: "...told.map(() => publish)",
+    broken: "...told"
+  },
+  "wrong-type-wait": {
+    file: `${internal}/acquire/ask.ts`,
+    fixed: "restore(describeWrongType(client, kind.title, ask.keys.lock, cause))",
+    broken: "describeWrongType(client, kind.title, ask.keys.lock, cause)"
+  },
+  "defect-in-release": {
+    file: `${internal}/hold/release.ts`,
+    fixed: "      client.underWay--\n      return Effect.failCause(failed)",
+    broken: "      return Effect.failCause(failed)"
+  },
+  "defect-in-rollback": {
+    file: `${internal}/hold/rollback.ts`,
+    fixed: "const reply = yield* Effect.ensuring(",
+    broken: "const reply = yield* Effect.tap("
   },
   "one-of-two-told": {
     file: "packages/ioredis/src/internal/clusterDriver.ts",
