@@ -2,7 +2,7 @@
  * What elections must do on every store: on memory under virtual time, and on Redis in real time.
  */
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Option, Result, Schedule, Schema, Stream } from "effect"
+import { Deferred, Effect, Exit, Fiber, Option, Result, Schedule, Schema, Stream } from "effect"
 import {
   FairLock,
   InvalidLockName,
@@ -446,6 +446,104 @@ const contract = (backend: Backend): void => {
           })
           assert.strictEqual(yield* joined(yield* background(LeaderElection.whileLeader(work, election))), "done")
         })
+      )
+
+      it.effect(
+        "Work that has succeeded is not run again if its leadership turns out to be lost: that is a LockLost",
+        () =>
+          Effect.gen(function* () {
+            for (const options of [{}, { restart: Schedule.spaced("10 millis") }]) {
+              const election = addresses()
+              let runs = 0
+              const work = Effect.suspend(() =>
+                ++runs === 1
+                  ? Effect.as(elsewhere(Lock.forceRelease(election.name)), "done")
+                  : Effect.succeed("done twice")
+              )
+              const fiber = yield* background(Effect.exit(LeaderElection.whileLeader(work, election, options)))
+              const error = Option.getOrThrow(Exit.findErrorOption(yield* joined(fiber)))
+              assert.instanceOf(error, LockLost)
+              assert.strictEqual(error.reason, "NotOwner")
+              assert.strictEqual(runs, 1)
+            }
+          })
+      )
+
+      it.effect(
+        "Work that has succeeded is not run again if Redis refuses the resignation: the failure says it is done",
+        () =>
+          Effect.gen(function* () {
+            const election = addresses()
+            let runs = 0
+            let refused = 0
+            const work = Effect.sync(() => void runs++)
+            const error = yield* Effect.flip(
+              LeaderElection.whileLeader(work, election, { restart: Schedule.spaced("10 millis") })
+            ).pipe(
+              over((store) =>
+                wrappedStore(store, ({ fail, operation, run }) =>
+                  operation === "fair_lock/release" && refused++ === 0 ? fail("WrongType") : run()
+                )
+              )
+            )
+            assert.strictEqual(error._tag, "LockStoreError")
+            assert.include(error.message, "the work is done")
+            assert.strictEqual(runs, 1)
+          })
+      )
+
+      it.effect("Each of two clients that run one effect of whileLeader restarts it after its own failures", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          const releasing = yield* Deferred.make<void>()
+          const asked = yield* Deferred.make<void>()
+          let runs = 0
+          const work = Effect.suspend(() => (++runs === 1 ? Effect.fail("no") : Effect.succeed("done")))
+          const leading = LeaderElection.whileLeader(work, election, { restart: Schedule.spaced("10 millis") })
+          const first = yield* background(
+            leading.pipe(
+              over((store) =>
+                wrappedStore(store, ({ operation, run }) =>
+                  operation === "fair_lock/release"
+                    ? Effect.andThen(
+                        Deferred.succeed(releasing, undefined),
+                        Effect.andThen(Deferred.await(asked), run())
+                      )
+                    : run()
+                )
+              )
+            )
+          )
+          yield* Deferred.await(releasing)
+          const second = yield* background(
+            leading.pipe(
+              over((store) =>
+                wrappedStore(
+                  store,
+                  noting(
+                    ({ operation }) =>
+                      void (operation === "fair_lock/acquire" && Deferred.doneUnsafe(asked, Effect.void))
+                  )
+                )
+              )
+            )
+          )
+          assert.strictEqual(yield* joined(second), "done")
+          assert.strictEqual(yield* joined(first), "done")
+          assert.strictEqual(runs, 3)
+        })
+      )
+
+      it.effect("Work under campaign that asks for its current leadership is told what to do instead", () =>
+        Effect.gen(function* () {
+          const election = addresses()
+          yield* LeaderElection.campaign(election)
+          const error = yield* Effect.flip(LeaderElection.currentLeadership(election))
+          assert.strictEqual(error._tag, "NotLockOwner")
+          assert.include(error.message, election.name)
+          assert.match(error.message, /LeaderElection\.whileLeader.*LeaderElection\.campaign/s)
+          assert.notMatch(error.message, /withLock|not held/)
+        }).pipe(Effect.scoped)
       )
 
       it.effect("Work that loses another lock has failed", () =>

@@ -11,6 +11,7 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
+import type * as Exit from "effect/Exit"
 import { dual, identity } from "effect/Function"
 import * as Option from "effect/Option"
 import * as Pipeable from "effect/Pipeable"
@@ -346,12 +347,16 @@ export interface WhileLeaderOptions<out A = never> extends CampaignOptions<A> {
  * does. However it ends, this process resigns first: after a failure another candidate gets its turn while this one waits for its
  * `restart`.
  *
+ * An effect that has succeeded is not run again. If its resignation finds the leadership lost, somebody else may have led meanwhile, and
+ * the result is `LockLost`, as in `Lock.withLock`; if Redis does not confirm the resignation, it is a `LockStoreError` that says that the
+ * work is done. A caller that retries these failures runs the effect a second time.
+ *
  * **When to use**
  *
  * For something that exactly one process does all the time. As a `Layer`, use `Singleton.layer`.
  *
- * Fails as the effect does, with `LockStoreError` when Redis refuses permanently, `SchemaError` when the value cannot be encoded,
- * `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails as the effect does, as described above after it has succeeded, with `LockStoreError` when Redis refuses permanently, `SchemaError`
+ * when the value cannot be encoded, `InvalidLockName` and `InvalidLockOptions` before any command.
  *
  * @example
  * ```ts
@@ -372,20 +377,23 @@ export const whileLeader: {
   <A, R>(
     election: LeaderElection<A, R>,
     options?: WhileLeaderOptions<NoInfer<A>>
-  ): <B, E, R2>(self: Effect.Effect<B, E, R2>) => Effect.Effect<B, E | CommandError | Schema.SchemaError, R | R2>
+  ): <B, E, R2>(
+    self: Effect.Effect<B, E, R2>
+  ) => Effect.Effect<B, E | LockLost | CommandError | Schema.SchemaError, R | R2>
   <B, E, R2, A, R>(
     self: Effect.Effect<B, E, R2>,
     election: LeaderElection<A, R>,
     options?: WhileLeaderOptions<NoInfer<A>>
-  ): Effect.Effect<B, E | CommandError | Schema.SchemaError, R | R2>
+  ): Effect.Effect<B, E | LockLost | CommandError | Schema.SchemaError, R | R2>
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <B, E, R2, A, R>(self: Effect.Effect<B, E, R2>, election: LeaderElection<A, R>, options?: WhileLeaderOptions<A>) => {
-    let hasFailed = false
-    const work = Effect.tapCause(self, (cause) => Effect.sync(() => (hasFailed = !Cause.hasInterruptsOnly(cause))))
-    return Effect.flatMap(candidacy(election, options), ({ election: { name }, lock, record, text }) => {
+  <B, E, R2, A, R>(self: Effect.Effect<B, E, R2>, election: LeaderElection<A, R>, options?: WhileLeaderOptions<A>) =>
+    Effect.flatMap(candidacy(election, options), ({ election: { name }, lock, record, text }) => {
+      /** How the effect has ended in this term, if it has. */
+      let exit: Exit.Exit<B, E> | undefined
+      const work = Effect.onExit(self, (ended) => Effect.sync(() => (exit = ended)))
       const lead = Effect.suspend(() => {
-        hasFailed = false
+        exit = undefined
         let term: Term | undefined
         const led = withCandidate(lock, (holding) => {
           const own = (term = new Term(record, holding))
@@ -402,15 +410,17 @@ export const whileLeader: {
           Effect.suspend(() => term?.clear ?? Effect.void)
         )
       })
-      // the effect may notice the loss before it is interrupted
-      const untilEnd = Effect.retry(Effect.sandbox(lead), { while: (cause) => isLossOf(name, cause) })
+      const hasFailed = () => exit?._tag === "Failure" && !Cause.hasInterruptsOnly(exit.cause)
+      const untilEnd = Effect.retry(Effect.sandbox(lead), {
+        // the effect may notice the loss before it is interrupted, and only the release where it has succeeded
+        while: (cause) => exit?._tag !== "Success" && isLossOf(name, cause)
+      })
       const restart = options?.restart
       return Effect.catch(
-        restart === undefined ? untilEnd : Effect.retry(untilEnd, { while: () => hasFailed, schedule: restart }),
-        (cause) => Effect.failCause(cause as Cause.Cause<E | CommandError>)
+        restart === undefined ? untilEnd : Effect.retry(untilEnd, { while: hasFailed, schedule: restart }),
+        (cause) => Effect.failCause(cause as Cause.Cause<E | LockLost | CommandError>)
       )
     })
-  }
 )
 
 const isLossOf = (name: string, { reasons }: Cause.Cause<unknown>): boolean =>
@@ -422,7 +432,8 @@ const CurrentTerms = Context.Reference<ReadonlyArray<Term>>("effect-redis-lock/C
 })
 
 /**
- * The leadership that {@link whileLeader} gave to the running code. Fails with `NotLockOwner` outside of it. Sends no command.
+ * The leadership that {@link whileLeader} gave to the running code. Fails with `NotLockOwner` outside of it, also
+ * under {@link campaign}, whose own result is the leadership. Sends no command.
  *
  * Its `resign` does not interrupt the code, which goes on without leading: end the effect instead, or use {@link campaign}.
  *
@@ -449,7 +460,9 @@ export const currentLeadership = <A, R>(
     const impl = implOf(election)
     const record = yield* recordOf(impl.plain, "leader")
     const term = (yield* CurrentTerms).find((term) => Equal.equals(term.record, record))
-    return term === undefined ? yield* new NotLockOwner({ lock: impl.name }) : leadershipOf(impl, term)
+    return term === undefined
+      ? yield* new NotLockOwner({ lock: impl.name, isElection: true })
+      : leadershipOf(impl, term)
   })
 
 /**

@@ -216,19 +216,22 @@ export class LockLost extends Schema.TaggedError<LockLost>("effect-redis-lock/Lo
 }
 
 /**
- * The operation needs a lock that the current owner does not hold.
+ * The operation needs a lock that the current owner does not hold; with `isElection`, a leadership that `LeaderElection.whileLeader` did
+ * not give to the running code.
  *
  * @category errors
  * @since 0.1.0
  */
 export class NotLockOwner extends Schema.TaggedError<NotLockOwner>("effect-redis-lock/NotLockOwner")("NotLockOwner", {
-  lock: Schema.String
+  lock: Schema.String,
+  isElection: Schema.optionalKey(Schema.Literal(true))
 }) {
   override get message(): string {
-    return (
-      `Lock "${this.lock}" is not held by the current owner. ` +
-      `Ask inside Lock.withLock, in the fiber or scope that acquired it, or under Lock.withOwner.`
-    )
+    return this.isElection
+      ? `The running code is not the work of a LeaderElection.whileLeader of election "${this.lock}". ` +
+          `Ask inside that work; LeaderElection.campaign returns its leadership instead.`
+      : `Lock "${this.lock}" is not held by the current owner. ` +
+          `Ask inside Lock.withLock, in the fiber or scope that acquired it, or under Lock.withOwner.`
   }
 }
 
