@@ -91,6 +91,8 @@ it.effect("Telemetry counts the acquired permits of semaphores, and those held n
     assert.strictEqual(inside["redis_lock.held lock.kind=permit_semaphore"], 1)
     // nobody can tell whether these are still held
     yield* Semaphore.acquire(counted, 4)
+    assert.isTrue(yield* Semaphore.tryAcquire(counted))
+    assert.isFalse(yield* Semaphore.tryAcquire(counted))
     const late = yield* Effect.forkChild(Effect.flip(Semaphore.acquire(counted, 2, { waitTime: 10 })))
     yield* TestClock.adjust(10)
     yield* Fiber.join(late)
@@ -100,8 +102,8 @@ it.effect("Telemetry counts the acquired permits of semaphores, and those held n
     yield* TestClock.adjust(100)
     yield* Fiber.join(lost)
     assert.deepStrictEqual(yield* metricsAboveZero, {
-      "redis_lock.acquisitions lock.kind=semaphore": 1,
-      "redis_lock.wait.duration lock.kind=semaphore": 1,
+      "redis_lock.acquisitions lock.kind=semaphore": 3,
+      "redis_lock.wait.duration lock.kind=semaphore": 3,
       "redis_lock.hold.duration lock.kind=semaphore": 1,
       "redis_lock.timeouts lock.kind=semaphore": 1,
       "redis_lock.acquisitions lock.kind=permit_semaphore": 2,

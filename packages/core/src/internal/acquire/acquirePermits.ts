@@ -96,8 +96,10 @@ const ask = (
         const failure = grantedTooLate(name, command.operation.name, now - sentAt, leaseMillis)
         return Effect.andThen(rollback(ownerRef, leaseMillis), Effect.fail(failure))
       }
-      const hold = lease.begin(new PermitHold(lease, request))
-      return Effect.succeed({ granted: isHeld ? possess(request, hold, startedAt) : hold, reply })
+      const granted = lease.begin(new PermitHold(lease, request))
+      if (isHeld) possess(request, granted, startedAt)
+      else client.telemetry.of(kind.name).acquiredForAnybody(now - startedAt)
+      return Effect.succeed({ granted, reply })
     },
     (cause) => {
       client.underWay--

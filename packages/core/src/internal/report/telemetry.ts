@@ -122,6 +122,8 @@ class KindMetrics {
   renewalFailures = 0
   handOvers = 0
   polls = 0
+  /** Acquisitions of permits that this process does not hold. */
+  #notHeld = 0
   readonly lost: Record<Loss, number> = { Expired: 0, NotOwner: 0, RenewalFailed: 0, HeldTooLong: 0, ClientClosed: 0 }
   /** One entry for each acquisition. */
   readonly waitDuration: Histogram
@@ -151,7 +153,7 @@ class KindMetrics {
       "redis_lock.held",
       "{lock}",
       "Locks held by this process now",
-      () => this.waitDuration.count - this.holdDuration.count
+      () => this.waitDuration.count - this.#notHeld - this.holdDuration.count
     )
     const waiting = "Acquisitions of this process that wait now"
     gauge("redis_lock.waiting", "{acquisition}", waiting, () => this.waiting)
@@ -162,6 +164,12 @@ class KindMetrics {
     )
     const held = "Time from holding a lock to its release or loss"
     this.holdDuration = histogram("redis_lock.hold.duration", held, holdBoundaries)
+  }
+
+  /** Counts an acquisition of permits that anybody may give back. */
+  acquiredForAnybody(waitedMillis: number): void {
+    this.#notHeld++
+    this.waitDuration.record(waitedMillis)
   }
 }
 
