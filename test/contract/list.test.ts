@@ -1,9 +1,11 @@
 /**
  * `Lock.list` tells the same on memory, on Redis, and through a key prefix.
  */
+import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { FairLock, Lock, LockStore, PermitSemaphore, ReadWriteLock, RedisLock, Semaphore } from "effect-redis-lock"
+import { matcherOf } from "../../packages/cli/dist/ui/glob.js"
 import { freshName } from "../kit/names.ts"
 import { onRedis } from "../kit/stores.ts"
 import { as, clientLayer, serviceOf, testStore } from "../kit/testStore.ts"
@@ -74,4 +76,61 @@ it.effect("What SCAN finds twice is looked at and told once", () =>
       )
     }).pipe(as(service))
   }).pipe(Effect.scoped)
+)
+
+/** Patterns, and the ends of names that each matches. */
+const known: ReadonlyArray<readonly [pattern: string, matching: ReadonlyArray<string>]> = [
+  ["a\\:5*", ["a:5", "a:5-c"]],
+  ['\\"\\_\\-\\a', ['"_-a']],
+  ["[c-a]", ["a", "b", "c"]],
+  ["[^c-a]", ["-", "]", "^", "_"]],
+  ["[\\^\\]-]", ["-", "]", "^"]],
+  ["[b-]", ["]", "^", "_", "a", "b"]],
+  ["[", []],
+  ["[^", ["-", "]", "^", "_", "a", "b", "c"]],
+  ["[ab", ["a", "b"]],
+  ["a\\", ["a\\"]],
+  ["[]", []],
+  ["[^]", ["-", "]", "^", "_", "a", "b", "c"]],
+  ["é", ["é"]],
+  ["??", ["-]", "a\\", "é"]],
+  ["a.c", []],
+  ["$(|", ["$(|"]]
+]
+
+const ends = [...new Set([...known.flatMap(([, matching]) => matching), "a\nb", "[a]", "a-c", "-]", "abc", "aé"])]
+
+/** A random pattern of ASCII characters. Where bytes above them are between the ends of a range depends on the server's processor. */
+const randomPattern = (random: () => number): string => {
+  const one = (from: string) => from[Math.floor(random() * from.length)]!
+  return Array.from({ length: 1 + Math.floor(random() * 6) }, () => one('abc*?[[]]^-\\:"_')).join("")
+}
+
+it.live(
+  "Lock.list finds the same names on memory and on Redis, and redis-lock ui those too, whatever the pattern",
+  () =>
+    Effect.gen(function* () {
+      const stem = `${freshName("glob")}/`
+      const [memory, redis] = yield* Effect.forEach([LockStore.layerMemory, onRedis], (store) =>
+        serviceOf(RedisLock.layerFromStore().pipe(Layer.provide(store), Layer.orDie))
+      )
+      for (const service of [memory!, redis!]) {
+        yield* Effect.forEach(ends, (end) => as(service)(Lock.scoped(stem + end)), { discard: true })
+      }
+      const found = (pattern: string) =>
+        Effect.map(listed(stem + pattern), (all) => all.map(([name]) => name.slice(stem.length)))
+      const inUi = (pattern: string) => ends.filter((end) => matcherOf(stem + pattern)(stem + end)).toSorted()
+      for (const [pattern, matching] of known) {
+        assert.sameMembers(yield* as(redis!)(found(pattern)), [...matching], pattern)
+        assert.sameMembers(yield* as(memory!)(found(pattern)), [...matching], pattern)
+        assert.sameMembers(inUi(pattern), [...matching], pattern)
+      }
+      const random = randomOf(1)
+      for (let i = 0; i < 300; i++) {
+        const pattern = randomPattern(random)
+        const onServer = yield* as(redis!)(found(pattern))
+        assert.deepStrictEqual(yield* as(memory!)(found(pattern)), onServer, pattern)
+        assert.deepStrictEqual(inUi(pattern), onServer, pattern)
+      }
+    }).pipe(Effect.scoped)
 )

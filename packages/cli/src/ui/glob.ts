@@ -2,7 +2,7 @@
  * The glob patterns of Redis: `*`, `?`, `[a-c]`, `[^a]`, and a backslash before a character that stands for itself.
  */
 
-const parts = /\\([^])|\[(\^?)((?:\\[^]|[^\]\\])*)\]?|[^]/g
+const parts = /\\([^])|\[(\^?)((?:\\[^]|[^\]]-[^]|[^\]])*)\]?|[^]/g
 const members = /\\([^])|([^])-([^])|[^]/g
 
 /** Redis compares bytes. */

@@ -197,29 +197,24 @@ export class Keyspace {
   }
 }
 
-const special = /[.+^${}()|\\/]/
+const parts = /\\([^])|\[(\^?)((?:\\[^]|[^\]]-[^]|[^\]])*)\]?|[^]/g
+const members = /\\([^])|([^])-([^])|[^]/g
 
-/** The glob patterns of Redis: `*`, `?`, `[a-c]`, `[^a]`, and a backslash that escapes a character. */
+/** A byte of which no syntax of regular expressions is left. */
+const literal = (byte: string): string => `\\x${byte.charCodeAt(0).toString(16).padStart(2, "0")}`
+
+/** Redis takes the ends of a range in either order. */
+const memberOf = (one: string, escaped?: string, from?: string, to?: string): string =>
+  from === undefined || to === undefined ? literal(escaped ?? one) : [from, to].toSorted().map(literal).join("-")
+
+/**
+ * The glob patterns of Redis: `*`, `?`, `[a-c]`, `[^a]`, and a backslash before a character that stands for itself. Both the pattern and
+ * the keys that it matches are bytes; a bracket that is not closed reaches to the end.
+ */
 export const globToRegExp = (pattern: string): RegExp => {
-  let source = ""
-  let inClass = false
-  for (let i = 0; i < pattern.length; i++) {
-    const char = pattern[i]!
-    if (char === "\\" && i + 1 < pattern.length) {
-      source += pattern[++i]!.replace(/[^A-Za-z0-9]/, "\\$&")
-    } else if (inClass) {
-      inClass = char !== "]"
-      source += char
-    } else if (char === "[" && pattern.includes("]", i)) {
-      inClass = true
-      source += char
-    } else if (char === "*") {
-      source += "[^]*"
-    } else if (char === "?") {
-      source += "[^]"
-    } else {
-      source += special.test(char) || char === "[" || char === "]" ? `\\${char}` : char
-    }
-  }
-  return new RegExp(`^${source}$`, "u")
+  const source = pattern.replace(parts, (one: string, escaped?: string, not?: string, set?: string) => {
+    if (set !== undefined) return `[${not}${set.replace(members, memberOf)}]`
+    return one === "*" ? "[^]*" : one === "?" ? "[^]" : literal(escaped ?? one)
+  })
+  return new RegExp(`^${source}$`)
 }

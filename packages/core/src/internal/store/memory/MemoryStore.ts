@@ -41,9 +41,9 @@ const driverOf = (db: Keyspace, lua: LuaScripts): RedisDriver["Service"] => ({
     ),
   scan: (pattern, type) =>
     Stream.suspend(() => {
-      const matches = globToRegExp(pattern)
+      const matches = globToRegExp(toBytes(pattern))
       return Stream.fromIterable(
-        db.keys().flatMap((key) => (matches.test(toText(key)) && db.type(key) === type ? [toText(key)] : []))
+        db.keys().flatMap((key) => (matches.test(key) && db.type(key) === type ? [toText(key)] : []))
       )
     }),
   publish: "PUBLISH",
