@@ -1,11 +1,12 @@
 /**
- * Re-entering at a server that does not answer.
+ * Re-entering at a server that does not answer, and after a loss.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Option } from "effect"
+import { Effect, Exit, Fiber, Option, Scope } from "effect"
 import { Lock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { expectWarning } from "../run/logs.ts"
 
 describe("a re-entry that is not answered", () => {
   it.effect("A re-entry that is not answered can be interrupted, and the outer hold stays", () =>
@@ -42,3 +43,40 @@ describe("a re-entry that is not answered", () => {
     })
   )
 })
+
+it.effect("awaitLost of a released inner hold reports no later loss of the outer one", () =>
+  Effect.gen(function* () {
+    expectWarning(/^The lock's scope has closed, but its release went wrong\./)
+    const server = yield* testStore()
+    yield* Effect.gen(function* () {
+      const outer = yield* Lock.scoped("a")
+      const scope = yield* Scope.make()
+      const inner = yield* Scope.provide(Lock.scoped("a"), scope)
+      const told = yield* Effect.forkChild(Effect.exit(outer.awaitLost), { startImmediately: true })
+      const earlier = yield* Effect.forkChild(Effect.exit(inner.awaitLost), { startImmediately: true })
+      yield* Scope.close(scope, Exit.void)
+      yield* server.delete("a")
+      assert.strictEqual((yield* Effect.flip(outer.renew()))._tag, "LockLost")
+      assert.isTrue(Exit.isFailure(yield* Fiber.join(told)))
+      const later = yield* Effect.forkChild(Effect.exit(inner.awaitLost), { startImmediately: true })
+      yield* TestClock.adjust("1 minute")
+      assert.isUndefined(earlier.pollUnsafe())
+      assert.isUndefined(later.pollUnsafe())
+    }).pipe(Effect.scoped, as(yield* clientOf(server)))
+  }).pipe(Effect.scoped)
+)
+
+it.effect("awaitLost of an inner hold that was lost before its release still reports that loss", () =>
+  Effect.gen(function* () {
+    expectWarning(/^The lock's scope has closed, but its release went wrong\./)
+    const server = yield* testStore()
+    yield* Effect.gen(function* () {
+      const outer = yield* Lock.scoped("a")
+      const inner = yield* Lock.scoped("a")
+      yield* server.delete("a")
+      assert.strictEqual((yield* Effect.flip(outer.renew()))._tag, "LockLost")
+      assert.strictEqual((yield* Effect.flip(inner.release))._tag, "LockLost")
+      assert.strictEqual((yield* Effect.flip(inner.awaitLost)).reason, "NotOwner")
+    }).pipe(Effect.scoped, as(yield* clientOf(server)))
+  }).pipe(Effect.scoped)
+)

@@ -120,6 +120,11 @@ export const leases = ({
           assert.isAbove(Duration.toMinutes(Option.getOrThrow(yield* Lock.remainingTime(lock))), 58)
           const error = yield* Effect.flip(holding.renew(0))
           assert.strictEqual(error._tag, "InvalidLockOptions")
+          const endless = yield* Effect.flip(holding.renew(Number.POSITIVE_INFINITY))
+          assert.strictEqual(endless._tag, "InvalidLockOptions")
+          assert.include(endless.message, "it must be finite")
+          // without it the lease is one of the watchdog's, and not renewed either
+          assert.notInclude(endless.message, "until released")
         }).pipe(Effect.scoped)
       })
     )

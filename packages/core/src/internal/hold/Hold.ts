@@ -60,6 +60,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
   readonly renewed: boolean
   by: Identity
   released = false
+  outlived = false
   own: LeaseEntry["own"] = undefined
 
   constructor(lease: Lease, { identity, leaseMillis }: HoldTerms) {
@@ -109,6 +110,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
 
   get awaitLost(): Effect.Effect<never, LockLost> {
     return Effect.callback<never, LockLost>((resume) => {
+      if (this.outlived) return
       const lost = this.lease.checkLost(this.lease.client.now())
       if (lost !== undefined) {
         resume(Effect.fail(lost))
@@ -116,7 +118,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
       }
       const withdraw = this.lease.onLost(() => {
         withdraw()
-        resume(Effect.fail(this.lease.lost!))
+        if (!this.outlived) resume(Effect.fail(this.lease.lost!))
       })
       return Effect.sync(withdraw)
     })
@@ -126,8 +128,9 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
     return Effect.suspend((): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions> => {
       const { lease } = this
       const { client, kind } = lease
+      const endless = "it must be finite; to have the lock renewed until its release, acquire it without a leaseTime"
       const leaseMillis =
-        leaseTime === undefined ? client.options.watchdogLeaseMillis : parsePeriod("leaseTime", leaseTime)
+        leaseTime === undefined ? client.options.watchdogLeaseMillis : parsePeriod("leaseTime", leaseTime, endless)
       if (typeof leaseMillis !== "number") return Effect.fail(leaseMillis)
       const shortLease = checkLease("leaseTime", leaseMillis)
       if (shortLease !== undefined) return Effect.fail(shortLease)

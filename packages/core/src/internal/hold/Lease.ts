@@ -31,6 +31,8 @@ export interface LeaseEntry {
   /** Whether the watchdog renews for it. */
   readonly renewed: boolean
   released: boolean
+  /** Whether its release left the lock to other holds: a loss after that is none of its own. */
+  outlived: boolean
   /** The lease of its own that a reader's hold has; undefined before Redis has confirmed it, and for all other holds. */
   own: OwnLease | undefined
 }

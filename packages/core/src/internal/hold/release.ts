@@ -33,7 +33,9 @@ export const releaseNow = (hold: LeaseEntry): Effect.Effect<void, LockLost | Loc
   // before the lease of this hold is gone
   const lost = lease.checkLost(lease.client.now())
   const number = lease.remove(hold)
-  return lost === undefined ? removeHold(lease, number) : Effect.fail(lost)
+  if (lost !== undefined) return Effect.fail(lost)
+  hold.outlived = true
+  return removeHold(lease, number)
 }
 
 /**

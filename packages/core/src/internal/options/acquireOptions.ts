@@ -49,17 +49,17 @@ const parse = (option: string, input: Duration.Input): number | InvalidLockOptio
 export const parseWait = parse
 
 /** A period that must end: neither zero nor infinite. Rounded up to whole milliseconds, the finest unit of Redis. */
-export const parsePeriod = (option: string, input: Duration.Input): number | InvalidLockOptions => {
+export const parsePeriod = (
+  option: string,
+  input: Duration.Input,
+  ifInfinite = "it must be finite"
+): number | InvalidLockOptions => {
   const millis = parse(option, input)
   if (typeof millis !== "number") return millis
   return millis === 0
     ? new InvalidLockOptions({ option, problem: "it must be longer than zero" })
     : millis === Number.POSITIVE_INFINITY
-      ? new InvalidLockOptions({
-          option,
-          problem:
-            option === "leaseTime" ? "it must be finite; leave it out to hold until released" : "it must be finite"
-        })
+      ? new InvalidLockOptions({ option, problem: ifInfinite })
       : Math.ceil(millis)
 }
 
@@ -170,7 +170,8 @@ export const timesOf = (
   const waitMillis = waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", waitTime)
   if (typeof waitMillis !== "number") return waitMillis
   const leaseTime = asked?.leaseTime ?? own?.leaseTime
-  const leaseMillis = leaseTime === undefined ? undefined : parsePeriod("leaseTime", leaseTime)
+  const endless = "it must be finite; leave it out to hold until released"
+  const leaseMillis = leaseTime === undefined ? undefined : parsePeriod("leaseTime", leaseTime, endless)
   if (leaseMillis !== undefined) {
     if (typeof leaseMillis !== "number") return leaseMillis
     const shortLease = checkLease("leaseTime", leaseMillis)
