@@ -2,15 +2,16 @@
  * What singletons must do on every store: on memory under virtual time, and on Redis in real time.
  */
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, Schedule, Scope, Stream } from "effect"
+import { Clock, Deferred, Effect, Exit, Fiber, Layer, Schedule, Scope, Stream } from "effect"
 import { InvalidLockName, LeaderElection, Lock, type RedisLock, Singleton } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
 import { expectWarning } from "../run/logs.ts"
 import { type Backend, backends, coordinated } from "./coordinated.ts"
 
 const contract = (backend: Backend): void => {
-  const { elsewhere, suite, until } = coordinated(backend)
+  const { elsewhere, suite, until, virtual } = coordinated(backend)
 
   /** Builds the layer as another process would, until it is told to close. */
   const process = Effect.fnUntraced(function* (layer: Layer.Layer<never, InvalidLockName, RedisLock.RedisLock>) {
@@ -115,6 +116,35 @@ const contract = (backend: Backend): void => {
             assert.isFalse(yield* Lock.isLocked(name))
           })
       )
+
+      if (virtual) {
+        it.effect(
+          "It is restarted after pauses that double up to a minute, and after ten minutes without a failure begin anew",
+          () =>
+            Effect.gen(function* () {
+              expectWarning(/A singleton has failed; the process that is elected next runs it/)
+              const starts: Array<number> = []
+              const singleton = Singleton.layer(
+                freshName("singleton"),
+                Effect.gen(function* () {
+                  starts.push(yield* Clock.currentTimeMillis)
+                  if (starts.length === 9) yield* Effect.sleep("10 minutes")
+                  if (starts.length === 10) return yield* Effect.never
+                  return yield* Effect.fail("no")
+                })
+              )
+              const running = yield* process(singleton)
+              yield* TestClock.adjust("30 minutes")
+              assert.lengthOf(starts, 10)
+              const pauses = starts.slice(1).map((start, i) => start - starts[i]! - (i === 8 ? 600_000 : 0))
+              // each is jittered by a fifth
+              for (const [i, seconds] of [1, 2, 4, 8, 16, 32, 60, 60, 1].entries()) {
+                assert.closeTo(pauses[i]!, 1000 * seconds, 210 * seconds, `pause ${i + 1}`)
+              }
+              yield* running.close
+            })
+        )
+      }
 
       it.effect("An invalid name fails where the layer is built", () =>
         Effect.gen(function* () {

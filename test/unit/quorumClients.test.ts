@@ -4,7 +4,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
-import { Lock, RedisLock, RedLock } from "effect-redis-lock"
+import { InvalidLockOptions, Lock, RedisLock, RedLock, type StoreReason } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { as, clientLayer, clientOf, serviceOf, testStores } from "../kit/testStore.ts"
 import { background } from "../kit/background.ts"
@@ -89,3 +89,73 @@ it.effect("A quorum that is first used inside another lock does not name that on
     assert.deepStrictEqual(warned, [{ text: "No wake-up signals from one server of the quorum.", member: "member 3" }])
   }).pipe(Effect.scoped, Effect.provide(Logger.layer([logger])))
 })
+
+/** What is logged, with the failure. */
+const logInto = (lines: Array<string>) =>
+  Logger.layer([Logger.make(({ cause, message }) => void lines.push(`${[message].flat().join(" ")} ${String(cause)}`))])
+
+it.effect("What keeps a member from joining late is logged whenever it is something new, and it is built again", () =>
+  Effect.gen(function* () {
+    const [first, second, third] = yield* testStores(3)
+    const lines: Array<string> = []
+    const reasons: ReadonlyArray<StoreReason> = [
+      "NotConnected",
+      "NotConnected",
+      "NotAuthenticated",
+      "NotAuthenticated",
+      "NotConnected"
+    ]
+    let built = 0
+    const late = Layer.unwrap(
+      Effect.suspend(() => {
+        const reason = reasons[built++]
+        return reason === undefined
+          ? Effect.succeed(clientLayer(third!.store))
+          : Effect.fail(unreachable("connect", "server 3", reason))
+      })
+    )
+    const layers = [clientLayer(first!.store), clientLayer(second!.store), late]
+    yield* Effect.gen(function* () {
+      const service = yield* serviceOf(RedisLock.layerQuorum(layers))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(built, reasons.length + 1)
+      yield* as(service)(Lock.withLock(Effect.void, "a"))
+      assert.isAbove(third!.operations.length, 0)
+    }).pipe(Effect.provide(logInto(lines)))
+    assert.lengthOf(lines, 2)
+    assert.match(lines[0]!, /^One server of the quorum cannot be reached yet\..*no connection/s)
+    assert.match(lines[1]!, /^One server of the quorum cannot be reached yet\..*NOAUTH/s)
+  }).pipe(Effect.scoped)
+)
+
+it.effect(
+  "A member that comes late with an invalid option, or another key prefix, does not join, and that is logged",
+  () =>
+    Effect.gen(function* () {
+      for (const [invalid, says] of [
+        [new InvalidLockOptions({ option: "releaseTimeout", problem: "it is negative" }), /releaseTimeout/],
+        [undefined, /keyPrefix.*must be the same/]
+      ] as const) {
+        const [first, second, third] = yield* testStores(3)
+        const lines: Array<string> = []
+        let built = 0
+        const late = Layer.unwrap(
+          Effect.gen(function* () {
+            if (++built === 1) return yield* unreachable("connect", "server 3")
+            return invalid === undefined ? clientLayer(third!.store, { keyPrefix: "other:" }) : yield* invalid
+          })
+        )
+        const layers = [clientLayer(first!.store), clientLayer(second!.store), late]
+        yield* Effect.gen(function* () {
+          const service = yield* serviceOf(RedisLock.layerQuorum(layers))
+          yield* TestClock.adjust("1 minute")
+          yield* as(service)(Lock.withLock(Effect.void, "a"))
+        }).pipe(Effect.provide(logInto(lines)))
+        assert.strictEqual(built, 2)
+        assert.deepStrictEqual(third!.operations, [])
+        assert.lengthOf(lines, 2)
+        assert.match(lines[1]!, /^One server of the quorum cannot join\./)
+        assert.match(lines[1]!, says)
+      }
+    }).pipe(Effect.scoped)
+)

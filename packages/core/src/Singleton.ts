@@ -4,6 +4,7 @@
  * @since 0.3.0
  */
 import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -11,7 +12,6 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { recordOf } from "./internal/coordination/record.ts"
-import { growing } from "./internal/time/clock.ts"
 import * as LeaderElection from "./LeaderElection.ts"
 import * as Lock from "./Lock.ts"
 import type { CommandError, InvalidLockName } from "./LockError.ts"
@@ -26,7 +26,8 @@ import type { RedisLock } from "./RedisLock.ts"
 export interface SingletonOptions {
   /**
    * When this process campaigns again after its effect has failed; another process may run it in the meantime. When the schedule
-   * ends, this process stops campaigning. Default: after 1 second, doubling up to a minute.
+   * ends, this process stops campaigning. Default: after 1 second, doubling up to a minute, and after 1 second again once it has not
+   * failed for ten minutes.
    */
   readonly restart?: Schedule.Schedule<unknown> | undefined
 }
@@ -48,7 +49,19 @@ const electionOf = (name: string): LeaderElection.LeaderElection<Status> => Lead
 const Status = Schema.Literals(["Running", "Completed"])
 type Status = typeof Status.Type
 
-const restarting = Schedule.jittered(growing("1 second", "1 minute"))
+/** Pauses that double up to a minute, and begin anew after ten minutes without a failure. */
+const restarting = Schedule.jittered(
+  Schedule.fromStepWithMetadata(
+    Effect.sync(() => {
+      let failures = 0
+      return ({ elapsedSincePrevious }: Schedule.InputMetadata<unknown>) => {
+        if (elapsedSincePrevious >= 600_000) failures = 0
+        const pause = Duration.millis(Math.min(1000 * 2 ** failures, 60_000))
+        return Effect.succeed<[number, Duration.Duration]>([++failures, pause])
+      }
+    })
+  )
+)
 
 /**
  * Runs an effect in exactly one of the processes that build this layer. When that process crashes, is stopped for longer than its lease,

@@ -29,16 +29,13 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
     (layer) => Effect.result(Effect.map(Layer.buildWithScope(layer, scope), (context) => clientIn(context))),
     { concurrency: "unbounded" }
   )
-  // an invalid option does not become valid later
-  const invalid = clients.find((client) => Result.isFailure(client) && client.failure instanceof InvalidLockOptions)
+  const invalid = clients.find((client) => Result.isFailure(client) && isInvalidOption(client.failure))
   if (invalid !== undefined && Result.isFailure(invalid)) return yield* Effect.fail(invalid.failure)
   const present = clients.filter(Result.isSuccess).map(({ success }) => success)
   if (present.length <= layers.length / 2) return yield* Effect.fail(tooFew(clients))
   const first = present[0]!
   const { keyPrefix } = first.options
-  if (present.some(({ options }) => options.keyPrefix !== keyPrefix)) {
-    return yield* new InvalidLockOptions({ option: "keyPrefix", problem: "it must be the same for all members" })
-  }
+  if (present.some(({ options }) => options.keyPrefix !== keyPrefix)) return yield* otherPrefix()
 
   const joined = new Set(present)
   let quorum: LockClient | undefined
@@ -47,28 +44,39 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
     const member = (store: Store): Member => ({ label, store, keyOf: undefined })
     if (Result.isSuccess(client)) return Effect.succeed(member(client.success.store))
     const late = member(absent(client.failure, first.store))
-    return Effect.as(
-      Layer.buildWithScope(layers[i]!, scope).pipe(
-        Effect.retry(reconnecting),
-        Effect.map((context) => {
-          const client = clientIn(context)
-          late.store = client.store
-          joined.add(client)
-          if (quorum !== undefined) client.joinedBy.add(quorum)
-        }),
-        Effect.forkScoped,
-        Effect.andThen(
-          Effect.annotateLogs(Effect.logWarning("One server of the quorum cannot be reached yet.", client.failure), {
-            member: label
-          })
-        )
-      ),
-      late
+    const told = new Set<string>()
+    /** Logs each reason once. */
+    const missing = (failure: E) =>
+      Effect.suspend(() => {
+        const reason = causeText(failure)
+        if (told.has(reason)) return Effect.void
+        told.add(reason)
+        return Effect.logWarning("One server of the quorum cannot be reached yet.", failure)
+      })
+    const join = Layer.buildWithScope(layers[i]!, scope).pipe(
+      Effect.tapError((failure) => (isInvalidOption(failure) ? Effect.void : missing(failure))),
+      Effect.retry({ schedule: reconnecting, while: (failure) => !isInvalidOption(failure) }),
+      Effect.map(clientIn),
+      Effect.filterOrFail(({ options }) => options.keyPrefix === keyPrefix, otherPrefix),
+      Effect.map((client) => {
+        late.store = client.store
+        joined.add(client)
+        if (quorum !== undefined) client.joinedBy.add(quorum)
+      }),
+      Effect.catch((failure) => Effect.logError("One server of the quorum cannot join.", failure))
     )
+    const joining = Effect.andThen(missing(client.failure), Effect.forkScoped(join))
+    return Effect.as(Effect.annotateLogs(joining, { member: label }), late)
   })
   quorum = yield* makeQuorumClient(joined, members, times, first.options)
   return quorum
 })
+
+/** An invalid option does not become valid later. */
+const isInvalidOption = (failure: unknown): boolean => failure instanceof InvalidLockOptions
+
+const otherPrefix = () =>
+  new InvalidLockOptions({ option: "keyPrefix", problem: "it must be the same for all members" })
 
 /** The failure of the first member that is missing, with what is wrong with the others. */
 const tooFew = <A, E>(clients: ReadonlyArray<Result.Result<A, E>>): E => {
