@@ -42,6 +42,25 @@ const fixes = {
     file: `${internal}/client/RecentReleases.ts`,
     fixed: "leaseMillis!, tokenLifeMillis!, ...place",
     broken: "leaseMillis!, ...place"
+  "done-twice": {
+    file: "packages/core/src/LeaderElection.ts",
+    fixed: 'exit?._tag !== "Success" && isLossOf',
+    broken: "isLossOf"
+  },
+  "uncounted-permits": {
+    file: `${internal}/acquire/acquirePermits.ts`,
+    fixed: "else client.telemetry.of(kind.name).acquiredForAnybody(now - startedAt)\n",
+    broken: ""
+  },
+  "glob-escapes": {
+    file: `${internal}/store/memory/Keyspace.ts`,
+    fixed: "[from, to].toSorted()",
+    broken: "[from, to]"
+  },
+  "inner-loss": {
+    file: `${internal}/hold/release.ts`,
+    fixed: "  hold.outlived = true\n",
+    broken: ""
   },
   "ended-counter": {
     file: "lua/semaphore/acquire.lua",
