@@ -3,10 +3,27 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
+import type { Redis } from "ioredis"
 import { client } from "../kit/clients.ts"
 import { recording } from "../kit/connectionLog.ts"
 import { eventually } from "../kit/eventually.ts"
+import { freshName } from "../kit/names.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { mastersOf, TheCluster } from "../kit/server/cluster.ts"
 import { replicated } from "../kit/server/replicated.ts"
+
+/** Ends the other connections of the same client, and waits until this one is closed as well. */
+const isClosedWithOthers = Effect.fnUntraced(function* (redis: Redis, id: unknown) {
+  const ours = async () =>
+    String(await redis.client("LIST"))
+      .split("\n")
+      .filter((line) => line.includes(" name=ours "))
+      .map((line) => Number(/^id=(\d+)/.exec(line)![1]))
+  const others = (yield* Effect.promise(ours)).filter((each) => each !== id)
+  assert.isNotEmpty(others)
+  yield* Effect.promise(() => Promise.all(others.map((each) => redis.client("KILL", "ID", each))))
+  yield* eventually("the connection for grants is closed", ours, (open) => !open.includes(Number(id)))
+})
 
 const waitsOf = (clients: string) => /id=(\d+) .* cmd=wait /.exec(clients)?.[1]
 
@@ -41,3 +58,34 @@ it.live(
       assert.deepStrictEqual(record.logged(), [])
     }).pipe(Effect.scoped)
 )
+
+it.live(
+  "An idle connection for grants is closed when the one for commands is lost, as its address may lead elsewhere by then",
+  () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* bare(server)
+      const driver = yield* Layer.build(Layer.fresh(IoRedis.layer({ url: server.url, label: "ours" })))
+      const send = Context.get(driver, RedisDriver.RedisDriver).sendBlocking!
+      const [id] = yield* send("a", [["CLIENT", "ID"]], 20_000)
+      yield* isClosedWithOthers(redis, id)
+      assert.notDeepEqual(yield* send("a", [["CLIENT", "ID"]], 20_000), [id!])
+    }).pipe(Effect.scoped)
+)
+
+it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it) => {
+  it.effect("An idle connection for grants to a node is closed when the one for commands to it is lost", () =>
+    Effect.gen(function* () {
+      const cluster = yield* TheCluster
+      const nodes = { nodes: cluster.urls, connectTimeout: "1 minute", label: "ours" } as const
+      const driver = yield* Layer.build(Layer.fresh(IoRedis.layerCluster(nodes)))
+      const { sendBlocking, eval: evaluate } = Context.get(driver, RedisDriver.RedisDriver)
+      const lock = freshName()
+      const { owner } = yield* mastersOf(cluster, lock)
+      // its connection for commands is opened when it is first needed
+      yield* evaluate({ name: "test", sha1: "0".repeat(40), lua: "return 1" }, [lock], [])
+      const [id] = yield* sendBlocking!(lock, [["CLIENT", "ID"]], 20_000)
+      yield* isClosedWithOthers(yield* bare(owner), id)
+    }).pipe(Effect.scoped)
+  )
+})

@@ -4,29 +4,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import type { Redis } from "ioredis"
-import { type Client, client } from "../kit/clients.ts"
+import { client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { loss } from "../kit/exits.ts"
-import { enter, queueUp } from "../kit/sections.ts"
+import { enter } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
-import { subscribers } from "../kit/server/conditions.ts"
 import { behindProxy } from "../kit/server/onServer.ts"
+import { placesTaken, takesPlace } from "../kit/server/places.ts"
 
 const lease = 3000
-
-const placesTaken = (redis: Redis) => redis.zcard("effect_redis_lock_places:{report}")
-
-/** Queues up, and waits until the client has a place behind so many others and hears that it is handed the lock. */
-const takesPlace = Effect.fnUntraced(function* (who: Client, redis: Redis, ahead: number) {
-  const waiter = yield* queueUp(who, "report")
-  yield* subscribers(redis, "report", ahead + 1)
-  yield* eventually(
-    `${ahead + 1} clients have places`,
-    () => placesTaken(redis),
-    (taken) => taken === ahead + 1
-  )
-  return waiter
-})
 
 /** All keys as they are now, for a server that takes over without what happens from now on. */
 const copyOf = (redis: Redis) =>

@@ -3,16 +3,18 @@
  */
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { Lock } from "effect-redis-lock"
+import { Effect, type Scope } from "effect"
+import { Lock, type RedisLock } from "effect-redis-lock"
+import { Redis } from "ioredis"
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
-import { client, clientOver } from "../kit/clients.ts"
+import { type Client, client, clientOver } from "../kit/clients.ts"
 import { recording } from "../kit/connectionLog.ts"
 import { eventually } from "../kit/eventually.ts"
-import { storeError } from "../kit/exits.ts"
+import { loss, storeError } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
-import { bare } from "../kit/server/bareRedis.ts"
-import { lockKey, renewed } from "../kit/server/conditions.ts"
+import { bare, reconnectsAtOnce } from "../kit/server/bareRedis.ts"
+import { isTracked, lockKey, renewed } from "../kit/server/conditions.ts"
+import { takesPlace } from "../kit/server/places.ts"
 
 /** An address that can lead new connections elsewhere, as a name in DNS does; those that stand stay where they are. */
 const movingAddress = (first: { readonly port: number }) =>
@@ -46,28 +48,75 @@ const movingAddress = (first: { readonly port: number }) =>
     ({ close }) => Effect.sync(close)
   )
 
-/** A replica, and its master. */
-const pair = Effect.gen(function* () {
-  const master = yield* RedisServer.start()
-  const replica = yield* RedisServer.start()
-  const atMaster = yield* bare(master)
-  const atReplica = yield* bare(replica)
-  yield* Effect.promise(() => atReplica.replicaof("127.0.0.1", master.port))
+const replicate = Effect.fnUntraced(function* (replica: Redis, { port }: { readonly port: number }) {
+  yield* Effect.promise(() => replica.replicaof("127.0.0.1", port))
   yield* eventually(
     "the replica has its master's data",
-    () => atReplica.info("replication"),
+    () => replica.info("replication"),
     (info) => info.includes("master_link_status:up")
   )
-  return { master, replica, atMaster, atReplica }
 })
+
+/** A replica, its master, and an address that leads to the master until the failover. */
+const pair = Effect.gen(function* () {
+  const args = ["--repl-diskless-sync-delay", "0"]
+  const master = yield* RedisServer.start({ args })
+  const replica = yield* RedisServer.start({ args })
+  const atMaster = yield* bare(master)
+  const atReplica = yield* bare(replica)
+  yield* replicate(atReplica, master)
+  const address = yield* movingAddress(master)
+  /** The replica takes over what it has, and the master keeps its connections. */
+  const failOver = Effect.promise(async () => {
+    await atMaster.wait(1, 0)
+    address.leadTo(replica)
+    await atReplica.replicaof("NO", "ONE")
+    await atMaster.replicaof("127.0.0.1", replica.port)
+  })
+  return { address, atMaster, atReplica, failOver, master, replica }
+})
+
+type Pair = Effect.Success<typeof pair>
+
+/** Runs a test with clients of the library as it connects by itself, and as an application connects it by the recipe of the driver's README. */
+const withEachClient = (
+  title: string,
+  test: (
+    pair: Pair,
+    connect: (options?: RedisLock.RedisLockOptions) => Effect.Effect<Client, unknown, Scope.Scope>
+  ) => Effect.Effect<void, unknown, Scope.Scope>
+) => {
+  it.live(title, () =>
+    Effect.scoped(Effect.flatMap(pair, (pair) => test(pair, (options) => client(pair.address, options))))
+  )
+  it.live(`${title} (an application's own client)`, () =>
+    Effect.gen(function* () {
+      const site = yield* pair
+      const connect = (options?: RedisLock.RedisLockOptions) =>
+        Effect.acquireRelease(
+          Effect.sync(
+            () =>
+              new Redis(site.address.url, {
+                ...reconnectsAtOnce,
+                reconnectOnError: (error) => error.message.includes("READONLY")
+              })
+          ),
+          (redis) => Effect.sync(() => redis.disconnect())
+        ).pipe(Effect.flatMap((redis) => clientOver(redis, options)))
+      yield* test(site, connect)
+    }).pipe(Effect.scoped)
+  )
+}
+
+/** The client learns that its server has become a replica, and reconnects. */
+const reconnects = ({ run }: Client) => run(Lock.withLock(Effect.void, "bystander", { waitTime: "1 minute" }))
 
 describe("a master that becomes a replica", { concurrent: true }, () => {
   it.live(
     "After a failover behind one address holders keep their locks, and waiters are let in by the new master",
     () =>
       Effect.gen(function* () {
-        const { atMaster, atReplica, master, replica } = yield* pair
-        const address = yield* movingAddress(master)
+        const { address, atReplica, failOver } = yield* pair
         const log = recording()
         const holder = yield* enter(
           yield* Effect.provide(client(address, { watchdogLeaseTime: "6 seconds" }), log.layer),
@@ -77,9 +126,7 @@ describe("a master that becomes a replica", { concurrent: true }, () => {
         const bystander = yield* client(address)
         yield* bystander.run(Lock.withLock(Effect.void, "other"))
         yield* lockKey(atReplica, "report", "there")
-        address.leadTo(replica)
-        yield* Effect.promise(() => atReplica.replicaof("NO", "ONE"))
-        yield* Effect.promise(() => atMaster.replicaof("127.0.0.1", replica.port))
+        yield* failOver
         const error = storeError(
           yield* Effect.exit(bystander.run(Lock.withLock(Effect.void, "other", { waitTime: 0 })))
         )
@@ -93,11 +140,93 @@ describe("a master that becomes a replica", { concurrent: true }, () => {
         yield* holder.finish
         const next = yield* waiter.entered
         yield* next.finish
-        assert.deepStrictEqual(log.logged(), ["Warn lost commands", "Info restored commands"])
+        // the subscriptions follow, if there are any yet
+        const logged = log.logged().filter((line) => line.endsWith("commands"))
+        assert.deepStrictEqual(logged, ["Warn lost commands", "Info restored commands"])
         assert.strictEqual(log.lines[0]!["reason"], "ReadOnly")
         assert.include(log.lines[0]!.message, "READONLY")
       }).pipe(Effect.scoped)
   )
+
+  withEachClient(
+    "After a failover behind one address the new master hands a lock over to a waiter from before it ahead of a later one",
+    ({ atMaster, atReplica, failOver }, connect) =>
+      Effect.gen(function* () {
+        const holder = yield* enter(yield* connect(), "report")
+        const first = yield* takesPlace(yield* connect(), atMaster, 0)
+        yield* failOver
+        // each of them is subscribed there by then
+        const second = yield* takesPlace(yield* connect(), atReplica, 1)
+        yield* holder.finish
+        const order: Array<string> = []
+        const inTurn = (who: string, { entered }: typeof first) =>
+          Effect.flatMap(entered, ({ finish }) =>
+            Effect.andThen(
+              Effect.sync(() => order.push(who)),
+              finish
+            )
+          )
+        yield* Effect.all([inTurn("second", second), inTurn("first", first)], { concurrency: "unbounded" })
+        assert.deepStrictEqual(order, ["first", "second"])
+      })
+  )
+
+  withEachClient(
+    "After a failover behind one address the new master tells a holder that somebody has deleted its lock",
+    ({ atMaster, atReplica, failOver }, connect) =>
+      Effect.gen(function* () {
+        const mine = yield* connect({ watchdogLeaseTime: "1 hour" })
+        const held = yield* enter(mine, "report")
+        yield* isTracked(atMaster)
+        yield* failOver
+        yield* reconnects(mine)
+        yield* isTracked(atReplica)
+        yield* Effect.promise(() => atReplica.del("report"))
+        assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
+      })
+  )
+
+  it.live("A holder whose connection for commands alone was led to another server is told of its loss there", () =>
+    Effect.gen(function* () {
+      const { address, atMaster, atReplica, failOver, master } = yield* pair
+      // connections that follow have numbers here that none has at the other server
+      yield* Effect.scoped(
+        Effect.forEach(Array.from({ length: 50 }), () =>
+          Effect.flatMap(bare(master), (redis) => Effect.promise(() => redis.ping()))
+        )
+      )
+      const mine = yield* client(address, { watchdogLeaseTime: "1 hour" })
+      const held = yield* enter(mine, "report")
+      yield* isTracked(atMaster)
+      yield* failOver
+      const connections = String(yield* Effect.promise(() => atMaster.client("LIST")))
+      const commands = /^id=(\d+) .* redir=[1-9]/m.exec(connections)!
+      yield* Effect.promise(() => atMaster.client("KILL", "ID", commands[1]!))
+      yield* isTracked(atReplica)
+      yield* Effect.promise(() => atReplica.del("report"))
+      assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
+    }).pipe(Effect.scoped)
+  )
+
+  for (const [title, within] of [
+    ["the same", "50 seconds"],
+    ["another", "40 seconds"]
+  ] as const) {
+    it.live(
+      `After a failover behind one address grants wait for the replicas of the new master, with ${title} requirement`,
+      () =>
+        Effect.gen(function* () {
+          const { address, failOver, replica } = yield* pair
+          const { run } = yield* client(address, { acknowledge: { replicas: 1, within: "50 seconds" } })
+          yield* run(Lock.withLock(Effect.void, "report"))
+          yield* failOver
+          yield* replicate(yield* bare(yield* RedisServer.start()), replica)
+          const acknowledge = { replicas: 1, within } as const
+          const section = Lock.withLock(Effect.succeed("in"), "report", { waitTime: "1 minute", acknowledge })
+          assert.strictEqual(yield* run(section), "in")
+        }).pipe(Effect.scoped)
+    )
+  }
 
   it.live("A replica that is given as the server is connected to again at most once a second", () =>
     Effect.gen(function* () {

@@ -419,6 +419,11 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
           yield* renewed(redis, "report", 2)
           assert.notMatch(yield* Effect.promise(() => redis.info("commandstats")), /client\|caching:calls=[1-9]/)
           assert.lengthOf(lines, 1)
+          // nor is it asked again over another connection
+          yield* Effect.promise(() => redis.acl("LOG", "RESET"))
+          yield* Effect.promise(() => cut(redis, /cmd=eval(?:sha)? user=locks/))
+          yield* renewed(redis, "report", 2)
+          assert.deepStrictEqual(yield* Effect.promise(() => redis.acl("LOG")), [])
           yield* Effect.promise(() => redis.del("report"))
           yield* isLost(held)
         })

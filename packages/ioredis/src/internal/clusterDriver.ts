@@ -103,6 +103,14 @@ export const makeClusterDriver = (
         return nodes.ownerOf(slot)?.client ?? nodes.noneFor(slot)
       }
     })
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const watcher = { onReady: () => {}, onClose: blocking.leave }
+        nodes.watchers.add(watcher)
+        return watcher
+      }),
+      (watcher) => Effect.sync(() => nodes.watchers.delete(watcher))
+    )
     log.open()
     yield* warnOfServers(nodes.masters, warnings, commandTimeout)
     return {

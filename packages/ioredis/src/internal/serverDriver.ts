@@ -41,14 +41,21 @@ export const makeServerDriver = (
     const blocking = yield* BlockingConnections.make({ path, log, clientFor: () => writer.client })
     // one listener at the connection, however many clients share the driver
     const readyListeners = new Set<() => void>()
-    const listen = (onReady: () => void) => {
-      readyListeners.add(onReady)
-      return () => readyListeners.delete(onReady)
+    const listen = (listener: () => void) => {
+      readyListeners.add(listener)
+      return () => readyListeners.delete(listener)
     }
-    const tellReady = () => readyListeners.forEach((onReady) => onReady())
+    const onReady = () => {
+      if (writer.connection.hasLeftReplica) {
+        // they may still be at the former master, which keeps its connections but has nothing to tell any more
+        subscriber.replaceConnections(new Error("READONLY: this server has become a replica"))
+      }
+      for (const listener of readyListeners) listener()
+    }
+    const onClose = () => blocking.leave(writer.client)
     yield* Effect.acquireRelease(
-      Effect.sync(() => writer.client.on("ready", tellReady)),
-      (client) => Effect.sync(() => client.off("ready", tellReady))
+      Effect.sync(() => writer.client.on("ready", onReady).on("close", onClose)),
+      (client) => Effect.sync(() => client.off("ready", onReady).off("close", onClose))
     )
     log.open()
     yield* warnOfServers([writer], warnings, commandTimeout)

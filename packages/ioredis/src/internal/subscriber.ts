@@ -28,7 +28,7 @@ interface Link {
   readonly server: string
   readonly writer: CommandWriter
   readonly channels: Set<Channel>
-  /** The server's number of the current connection, which a connection that is subscribed to something could not ask for. */
+  /** The server's number of the current connection, if there is one, which a connection that is subscribed to something could not ask for. */
   clientId: Promise<number> | undefined
 }
 
@@ -98,9 +98,17 @@ export class Subscriber {
     }
   }
 
-  /** The server's number of the connection over which a channel is subscribed. */
+  /** The server's number of the connection over which a channel is subscribed; undefined while there is none. */
   clientId(channel: string): Promise<number> | undefined {
     return this.#channels.get(channel)?.link?.clientId
+  }
+
+  /** The connections lead to the wrong server: opens others at once, and resubscribes over them. */
+  replaceConnections(why: Error): void {
+    for (const link of this.#links.values()) {
+      link.clientId = undefined
+      link.writer.connection.replace(why)
+    }
   }
 
   /** Slots have moved between servers: resubscribes channels at their new servers. */
@@ -252,7 +260,10 @@ export class Subscriber {
       for (const channel of link.channels) channel.requested = channel.isReady = false
     }
     redis.on(this.#target.sharded ? "smessage" : "message", onMessage)
-    redis.on("close", forget)
+    redis.on("close", () => {
+      link.clientId = undefined
+      forget()
+    })
     redis.on("ready", () => {
       link.clientId = redis.client("ID")
       link.clientId.catch(() => {})

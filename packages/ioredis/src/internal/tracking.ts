@@ -28,10 +28,13 @@ export const invalidationsOf = ({
 }: TrackedServer): ReturnType<RedisDriver.RedisDriver["Service"]["subscribe"]> =>
   RedisDriver.subscribeOf((_, onSignal, onFailure) => {
     let isOver = false
+    /** Whether the connection for subscriptions may be replaced once more: once for each connection for commands. */
+    let mayReplace = true
     const track = async () => {
       const redis = client()
+      const asked = subscriber.clientId(CHANNEL)
       try {
-        const id = await subscriber.clientId(CHANNEL)
+        const id = await asked
         if (id === undefined || redis?.status !== "ready") return
         await redis.call("CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", "NOLOOP")
         // refused here rather than before each script
@@ -39,8 +42,13 @@ export const invalidationsOf = ({
         if (!isOver) onSignal(subscribed)
       } catch (error) {
         const { message, name } = error as Error
-        // a connection that broke, or that is redirected to one that is gone, is tracked again when there is a new one
-        if (!isOver && name === "ReplyError" && !message.includes("does not exist")) onFailure(failureOf(error))
+        // a connection that broke is tracked again when there is a new one
+        if (isOver || name !== "ReplyError") return
+        if (!message.includes("does not exist")) return fail(failureOf(error))
+        // the one for subscriptions is gone, or is at another server than the one for commands
+        if (!mayReplace || subscriber.clientId(CHANNEL) !== asked) return
+        mayReplace = false
+        subscriber.replaceConnections(new Error(`the server of the commands does not know this connection: ${message}`))
       }
     }
     const subscription = subscriber.subscribe(
@@ -50,14 +58,21 @@ export const invalidationsOf = ({
         // FLUSHALL names no key
         else onSignal(signal.message === "" ? subscribed : signal)
       },
-      onFailure
+      (error) => fail(error)
     )
-    const stop = listen(() => void track())
-    return {
-      cancel: () => {
-        isOver = true
-        stop()
-        subscription.cancel()
-      }
+    const stop = listen(() => {
+      mayReplace = true
+      void track()
+    })
+    const cancel = () => {
+      isOver = true
+      stop()
+      subscription.cancel()
     }
+    /** Nobody cancels what has failed. */
+    const fail = (error: RedisDriver.RedisDriverError) => {
+      cancel()
+      onFailure(error)
+    }
+    return { cancel }
   })(CHANNEL)

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
-import type { RedisDriver } from "effect-redis-lock"
+import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import type { CommandPath } from "../command/CommandPath.ts"
 import { connect } from "./connecting.ts"
@@ -23,16 +23,19 @@ interface Options {
 interface Open {
   readonly connection: Connection
   readonly origin: Redis
+  isIdle: boolean
+  /** Whether another server may answer at the origin's address by now. */
+  isOutdated: boolean
 }
 
 /**
  * Connections for commands that block: each serves one caller at a time, and is then kept for the next one. There are as many as
- * concurrent callers: mostly one, opened when first needed. They have the options of the server's client, and never reconnect.
+ * concurrent callers: mostly one, opened when first needed. They have the options of the server's client, and never reconnect. Once
+ * that client has lost its own connection, or a server has turned out to be a replica, new ones are opened: the address may lead elsewhere by then.
  */
 export class BlockingConnections {
   readonly #options: Options
   readonly #all = new Set<Open>()
-  readonly #idle: Array<Open> = []
   #isClosed = false
 
   private constructor(options: Options) {
@@ -59,8 +62,9 @@ export class BlockingConnections {
         Effect.flatMap(restore(this.#take(origin)), (open) =>
           Effect.onExit(restore(pipelined(open.connection, commands)), (exit) =>
             Effect.sync(() => {
+              if (Exit.isSuccess(exit) && exit.value.some(isReadOnly)) this.leave(origin)
               // without all replies, the connection may still be blocked
-              if (Exit.isSuccess(exit) && this.#isUsable(open)) this.#idle.push(open)
+              if (Exit.isSuccess(exit) && this.#isUsable(open)) open.isIdle = true
               else this.#drop(open)
             })
           )
@@ -73,18 +77,26 @@ export class BlockingConnections {
       })
     )
 
-  #isUsable({ connection }: Open): boolean {
-    return connection.client.status === "ready" && !this.#isClosed
+  /** Another server may answer at the address of this client from now on: connections that were opened before are not used again. */
+  readonly leave = (origin: Redis): void => {
+    for (const open of this.#all) {
+      if (open.origin !== origin) continue
+      open.isOutdated = true
+      if (open.isIdle) this.#drop(open)
+    }
+  }
+
+  #isUsable({ connection, isOutdated }: Open): boolean {
+    return connection.client.status === "ready" && !isOutdated && !this.#isClosed
   }
 
   #take(origin: Redis): Effect.Effect<Open, RedisDriver.RedisDriverError> {
     return Effect.suspend(() => {
       if (this.#isClosed) return Effect.fail(endedError("Redis", true, undefined))
-      while (this.#idle.length > 0) {
-        const index = this.#idle.findIndex((open) => open.origin === origin)
-        if (index === -1) break
-        const [open] = this.#idle.splice(index, 1) as [Open]
-        if (open.connection.client.status === "ready") return Effect.succeed(open)
+      for (const open of this.#all) {
+        if (!open.isIdle || open.origin !== origin) continue
+        open.isIdle = false
+        if (this.#isUsable(open)) return Effect.succeed(open)
         this.#drop(open)
       }
       const { log, path } = this.#options
@@ -96,7 +108,7 @@ export class BlockingConnections {
         isReplaceable: true,
         isWanted: () => false
       })
-      const open = { connection, origin }
+      const open: Open = { connection, origin, isIdle: false, isOutdated: false }
       this.#all.add(open)
       return Effect.onError(Effect.as(connect(connection), open), () => Effect.sync(() => this.#drop(open)))
     })
@@ -104,12 +116,13 @@ export class BlockingConnections {
 
   #drop(open: Open): void {
     this.#all.delete(open)
-    const index = this.#idle.indexOf(open)
-    if (index !== -1) this.#idle.splice(index, 1)
     open.connection.close()
     open.connection.client.disconnect()
   }
 }
+
+const isReadOnly = (reply: RedisDriver.Reply | RedisDriver.RedisDriverError): boolean =>
+  reply instanceof RedisDriver.RedisDriverError && reply.reason === "ReadOnly"
 
 const pipelined = (
   connection: Connection,

@@ -59,6 +59,9 @@ export class Connection {
   #server: string | undefined
   /** The server's first message. */
   #greeting: string | undefined
+  /** Whether the server of the current connection has rejected a script because it is a replica. */
+  #isReplica = false
+  #hasLeftReplica = false
   /** When it was last replaced because its server is a replica. */
   #readOnlyAt = Number.NEGATIVE_INFINITY
 
@@ -139,6 +142,7 @@ export class Connection {
    * replica that was configured on purpose must not be tried in a loop, and in a cluster the slots say which node is the master.
    */
   onReadOnly(failure: RedisDriver.RedisDriverError): void {
+    this.#isReplica = true
     const now = performance.now()
     if (!this.#isOurs || this.#isReplaceable || this.client.status !== "ready") return
     if (now < this.#readOnlyAt + READ_ONLY_PAUSE_MILLIS) return
@@ -151,6 +155,11 @@ export class Connection {
   /** Why commands in flight are not run: the server is a replica, and the connection is being replaced. */
   get leavesReplica(): RedisDriver.RedisDriverError | undefined {
     return this.#failure?.reason === "ReadOnly" ? this.#failure : undefined
+  }
+
+  /** Whether the connection before this one led to a replica: its address may lead to another server by now. */
+  get hasLeftReplica(): boolean {
+    return this.#hasLeftReplica
   }
 
   #end(error?: Error): void {
@@ -204,6 +213,8 @@ export class Connection {
     // a handshake may go on after its SELECT or AUTH was refused
     if (this.#isUnusable) return
     this.#wasReady = true
+    this.#hasLeftReplica = this.#isReplica
+    this.#isReplica = false
     this.#first = this.#failure = undefined
     this.#log.ready(this.#key, this)
   }
