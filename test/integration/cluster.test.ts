@@ -1,7 +1,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Layer, Stream } from "effect"
+import { Context, Deferred, Duration, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import {
   CountDownLatch,
   FairLock,
@@ -21,7 +21,7 @@ import { Cluster } from "ioredis"
 import { readFile } from "node:fs/promises"
 import { channelOf, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
 import { clientOf, locksOver } from "../kit/clients.ts"
-import { eventually, soon } from "../kit/eventually.ts"
+import { eventually, soon, until } from "../kit/eventually.ts"
 import { growsBy } from "../kit/server/conditions.ts"
 import { storeError } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
@@ -414,6 +414,68 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         yield* holder.end
         yield* (yield* waiter.entered).end
         yield* Fiber.join(waiter.fiber)
+      })
+    )
+
+    it.effect("A master of a cluster that is busy with a script is no reason to do without sharded pub/sub", () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const own = yield* Effect.acquireRelease(
+          Effect.sync(() => new Cluster(cluster.nodes.map(({ host, port }) => ({ host, port })))),
+          (own) => Effect.sync(() => own.disconnect())
+        )
+        yield* until("the cluster is connected", () => own.status === "ready")
+        yield* Effect.promise(() => Promise.all(own.nodes("master").map((node) => node.ping())))
+        // the first that is asked
+        const { port } = own.nodes("master")[0]!.options
+        const busy = yield* bare(cluster.nodes.find((node) => node.port === port)!)
+        const other = yield* bare(cluster.nodes.find((node) => node.port === port)!)
+        yield* Effect.promise(() => busy.config("SET", "lua-time-limit", "10"))
+        const script = busy.eval("while true do end", 0).catch(() => {})
+        yield* Effect.addFinalizer(() =>
+          Effect.promise(async () => {
+            await other.script("KILL")
+            await script
+            await other.config("SET", "lua-time-limit", "5000")
+          })
+        )
+        yield* eventually(
+          "it is busy",
+          () =>
+            other.ping().then(
+              () => "",
+              (error: Error) => error.message
+            ),
+          (answer) => answer.startsWith("BUSY")
+        )
+        const driver = yield* Layer.build(IoRedis.fromClient(own))
+        assert.strictEqual(Context.get(driver, RedisDriver.RedisDriver).publish, "SPUBLISH")
+      })
+    )
+
+    it.effect("A command that still waits for its connection to a node when the driver is closed fails", () =>
+      Effect.gen(function* () {
+        const cluster = yield* TheCluster
+        const scope = yield* Scope.make()
+        const nodes = IoRedis.layerCluster({
+          nodes: cluster.urls,
+          warnings: [],
+          connectTimeout: "1 minute",
+          commandTimeout: "1 minute"
+        })
+        const driver = yield* Scope.provide(Layer.build(Layer.fresh(nodes)), scope)
+        const { eval: evaluate } = Context.get(driver, RedisDriver.RedisDriver)
+        const script = { name: "test", sha1: "0".repeat(40), lua: "return 1" }
+        const fibers = yield* Effect.forEach(
+          Array.from({ length: 12 }, () => freshName()),
+          (name) => Effect.forkChild(Effect.flip(evaluate(script, [name], [])), { startImmediately: true })
+        )
+        yield* Scope.close(scope, Exit.void)
+        const errors = yield* soon("all are told", Effect.forEach(fibers, Fiber.join), "1 minute")
+        assert.include(
+          errors.map(({ reason }) => reason),
+          "Closed"
+        )
       })
     )
 

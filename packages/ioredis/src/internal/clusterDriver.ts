@@ -146,7 +146,10 @@ export const usesShardedPubSub = (
 ): Effect.Effect<boolean, RedisDriver.RedisDriverError> =>
   wanted === "auto" ? knowsShardedPubSub(cluster) : Effect.succeed(wanted === "on")
 
-/** Asks the first node that answers, as Redisson does: it supports sharded pub/sub unless it refuses the command. */
+/**
+ * Asks the first node that answers, as Redisson does: it supports sharded pub/sub unless it refuses the command. A node that is busy or
+ * loading says nothing about that, and a wrong answer would last as long as the process.
+ */
 const knowsShardedPubSub = (cluster: Cluster): Effect.Effect<boolean, RedisDriver.RedisDriverError> =>
   Effect.tryPromise({
     try: async () => {
@@ -156,7 +159,8 @@ const knowsShardedPubSub = (cluster: Cluster): Effect.Effect<boolean, RedisDrive
           await node.call("PUBSUB", "SHARDNUMSUB")
           return true
         } catch (error) {
-          if ((error as Error).name === "ReplyError") return false
+          const { reason } = failureOf(error)
+          if ((error as Error).name === "ReplyError" && (reason === "Failed" || reason === "NoPermission")) return false
           failure = error
         }
       }

@@ -110,10 +110,9 @@ export class ClusterScriptCommand extends ScriptCommand {
   }
 
   #redirect(code: "MOVED" | "ASK", slot: number, address: string, error: unknown): void {
-    // without a host, it is the node that replied
-    const target = address.startsWith(":")
-      ? `${this.node!.client.options.host}${address}`
-      : this.#nodes.reachedAs(address)
+    // without a host, it is the node that replied; one of IPv6 may also begin with a colon
+    const target =
+      address.lastIndexOf(":") === 0 ? `${this.node!.client.options.host}${address}` : this.#nodes.reachedAs(address)
     if (code === "MOVED") this.#nodes.moved(slot, target)
     const node = this.#nodes.at(target)
     // a refresh finds a node that is new

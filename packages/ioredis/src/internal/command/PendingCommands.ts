@@ -22,6 +22,7 @@ export class PendingCommands {
       Effect.sync(() => new PendingCommands(timeoutMillis)),
       (pending) =>
         Effect.sync(() => {
+          for (const command of pending.all) command.close()
           clearTimeout(pending.#timer)
           clearImmediate(pending.#immediate)
         })

@@ -85,6 +85,12 @@ export class ScriptCommand implements ScriptRequest {
     this.fail("TimedOut", `no reply within ${this.#pending.timeoutMillis} ms`)
   }
 
+  /** The driver is closed, and nothing watches over the command any more. */
+  close(): void {
+    if (this.#sent === undefined) this.fail("Closed", "the driver was closed before the command was sent")
+    else this.fail("ConnectionLost", "the driver was closed before the reply came")
+  }
+
   cancel(): void {
     if (!this.isWaiting) return
     const sent = this.#sent
