@@ -537,6 +537,41 @@ const fixes = {
     fixed: "RcMap.get(subscribers, server).pipe(",
     broken:
       "Subscriber.make({ sharded: false, slot: () => 0, serverOf: () => server, open, refresh: () => nodes.refresh() }).pipe("
+  },
+  "one-address": {
+    file: "packages/ioredis/src/internal/serverDriver.ts",
+    fixed: "if (writer.connection.hasLeftReplica) {",
+    broken: 'if (writer.connection.hasLeftReplica && writer.server === "") {'
+  },
+  "two-servers": {
+    file: "packages/ioredis/src/internal/tracking.ts",
+    fixed: "if (!mayReplace || subscriber.clientId(CHANNEL) !== asked) return",
+    broken: "if (mayReplace || subscriber.clientId(CHANNEL) !== asked) return"
+  },
+  "former-master-waits": {
+    file: "packages/ioredis/src/internal/connection/BlockingConnections.ts",
+    fixed: "if (Exit.isSuccess(exit) && exit.value.some(isReadOnly)) this.leave(origin)",
+    broken: "void isReadOnly"
+  },
+  "idle-at-lost-nodes": {
+    file: "packages/ioredis/src/internal/clusterDriver.ts",
+    fixed: "onClose: blocking.leave",
+    broken: "onClose: () => void blocking.leave"
+  },
+  "asked-again": {
+    file: "packages/ioredis/src/internal/tracking.ts",
+    fixed: "      cancel()\n      onFailure(error)",
+    broken: "      onFailure(error)"
+  },
+  "busy-master": {
+    file: "packages/ioredis/src/internal/clusterDriver.ts",
+    fixed: 'reason === "NoPermission")',
+    broken: 'reason === "NoPermission" || reason === "Busy")'
+  },
+  "never-called-back": {
+    file: "packages/ioredis/src/internal/command/PendingCommands.ts",
+    fixed: "          for (const command of pending.all) command.close()\n",
+    broken: ""
   }
 }
 
