@@ -11,6 +11,7 @@ import { failure, loss } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
 import { freshName } from "../kit/names.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import { networkInterfaces } from "node:os"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
 const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 minute" } as const
@@ -43,6 +44,37 @@ const replicated = Effect.fnUntraced(function* (node: Parameters<typeof bare>[0]
     }
   )
 }, Effect.scoped)
+
+/** A client follows a redirection without asking which node has which slot: its user may not. */
+const followsRedirection = (natMap?: (address: string) => { readonly host: string; readonly port: number }) =>
+  Effect.gen(function* () {
+    const cluster = yield* TheCluster
+    const lock = freshName("redirected")
+    const { other, owner, slot } = yield* mastersOf(cluster, lock)
+    const nodes = yield* Effect.forEach(cluster.nodes, bare)
+    const acl = (...rules: ReadonlyArray<string>) =>
+      Effect.promise(() => Promise.all(nodes.map((node) => node.call("ACL", "SETUSER", "redirected", ...rules))))
+    yield* acl("on", ">secret", "~*", "&*", "+@all")
+    yield* Effect.addFinalizer(() =>
+      Effect.promise(() => Promise.all(nodes.map((node) => node.call("ACL", "DELUSER", "redirected"))))
+    )
+    const client = yield* clientOf(
+      locksOver(
+        IoRedis.layerCluster({
+          nodes: cluster.urls.map((url) => url.replace("//", "//redirected:secret@")),
+          ...{ connectTimeout: "1 minute", warnings: [] },
+          ioredis: { natMap }
+        })
+      )
+    )
+    const once = client.run(Lock.withLock(Effect.succeed("done"), lock, { waitTime: 0 }))
+    assert.strictEqual(yield* once, "done")
+    const finish = yield* cluster.beginMoveSlot(slot, other)
+    yield* acl("-cluster")
+    yield* finish
+    assert.strictEqual(yield* once, "done")
+    yield* cluster.moveSlot(slot, owner)
+  }).pipe(Effect.scoped)
 
 it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTestServices: true })(
   "on a cluster whose masters fail",
@@ -226,36 +258,22 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
 
     it.effect("Behind a NAT a redirection is followed at once, also while no node tells which slots it has", () =>
       mended(
-        Effect.gen(function* () {
-          const cluster = yield* TheCluster
-          const lock = freshName("nat")
-          const { other, owner, slot } = yield* mastersOf(cluster, lock)
-          const nodes = yield* Effect.forEach(cluster.nodes, bare)
-          const acl = (...rules: ReadonlyArray<string>) =>
-            Effect.promise(() => Promise.all(nodes.map((node) => node.call("ACL", "SETUSER", "behind-nat", ...rules))))
-          yield* acl("on", ">secret", "~*", "&*", "+@all")
-          yield* Effect.addFinalizer(() =>
-            Effect.promise(() => Promise.all(nodes.map((node) => node.call("ACL", "DELUSER", "behind-nat"))))
-          )
-          const client = yield* clientOf(
-            locksOver(
-              IoRedis.layerCluster({
-                nodes: cluster.urls.map((url) => url.replace("//", "//behind-nat:secret@")),
-                ...{ connectTimeout: "1 minute", warnings: [] },
-                // the nodes call themselves 127.0.0.1
-                ioredis: { natMap: (address) => ({ host: "localhost", port: Number(address.split(":").at(-1)) }) }
-              })
-            )
-          )
-          const once = client.run(Lock.withLock(Effect.succeed("done"), lock, { waitTime: 0 }))
-          assert.strictEqual(yield* once, "done")
-          const finish = yield* cluster.beginMoveSlot(slot, other)
-          yield* acl("-cluster")
-          yield* finish
-          assert.strictEqual(yield* once, "done")
-          yield* cluster.moveSlot(slot, owner)
-        })
+        // the nodes call themselves 127.0.0.1
+        followsRedirection((address) => ({ host: "localhost", port: Number(address.split(":").at(-1)) }))
       )
     )
   }
 )
+
+const hasIPv6 = Object.values(networkInterfaces()).some((addresses) =>
+  addresses?.some(({ address }) => address === "::1")
+)
+if (!hasIPv6) console.log("Redirections to ::1 are not tried, as this machine has no IPv6")
+
+const ofIPv6 = { args: ["--bind", "127.0.0.1", "::1", "--cluster-announce-ip", "::1"] }
+
+it.layer(TheCluster.layer(hasIPv6 ? ofIPv6 : {}), { excludeTestServices: true })("on a cluster of IPv6", (it) => {
+  it.effect.skipIf(!hasIPv6)("A redirection to an IPv6 address that begins with a colon is followed at once", () =>
+    followsRedirection()
+  )
+})
