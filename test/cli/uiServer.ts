@@ -114,7 +114,7 @@ export const eventsOf = (
         const whole = text.split("\n\n")
         text = whole.pop()!
         for (const lines of whole) {
-          const match = /^event: (.*)\ndata: (.*)$/.exec(lines)
+          const match = /^event: ([^\n]*)\ndata: ([^\n]*)$/.exec(lines)
           if (match !== null) events.push({ event: match[1]!, data: JSON.parse(match[2]!) })
         }
       }

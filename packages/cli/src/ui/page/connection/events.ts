@@ -80,8 +80,9 @@ const read = async (
     const events = text.split("\n\n")
     text = events.pop()!
     for (const lines of events) {
-      const event = /^event: (.*)$/m.exec(lines)?.[1]
-      const data = /^data: (.*)$/m.exec(lines)?.[1]
+      // not `.`, which ends at U+2028 and U+2029: JSON leaves these as they are
+      const event = /^event: ([^\n]*)/m.exec(lines)?.[1]
+      const data = /^data: ([^\n]*)/m.exec(lines)?.[1]
       if (event !== undefined && data !== undefined) onEvent(event, JSON.parse(data))
     }
   }
