@@ -225,6 +225,20 @@ describe("ls", () => {
     })
   )
 
+  it.live("An owner cannot control the terminal of redis-lock ls, and JSON shows it as it is", () =>
+    Effect.gen(function* () {
+      const redis = yield* client()
+      const name = freshName("cli")
+      const owner = "11111111-2222-3333-4444-555555555555:\u001b]0;title\u0007\u001b[2J"
+      yield* Effect.promise(() => redis.multi().hset(name, owner, 1).pexpire(name, 60_000).exec())
+      const table = yield* redisLock(["ls", name])
+      assert.match(table.stdout, /:\\u\{1b\}\]0;title\\u\{7\}\\u\{1b\}\[2J\n$/)
+      assert.notMatch(table.stdout.replaceAll("\n", ""), /\p{Cc}/u)
+      const json = yield* redisLock(["ls", "--json", name])
+      assert.strictEqual(listed(json.stdout)[0]!.owner, owner)
+    })
+  )
+
   it.live("No message of redis-lock has control characters of a name, of a command or of what others wrote", () =>
     Effect.gen(function* () {
       const redis = yield* client()

@@ -88,7 +88,7 @@ const columns: ReadonlyArray<{ readonly title: string; readonly of: (hold: Hold)
     of: ({ remainingMillis }) => (remainingMillis === null ? "-" : format(Duration.millis(remainingMillis)))
   },
   { title: "TOKEN", of: ({ token }) => token ?? "-" },
-  { title: "OWNER", of: ({ owner }) => owner }
+  { title: "OWNER", of: ({ owner }) => visible(owner) }
 ]
 
 const tableOf = (holds: ReadonlyArray<Hold>): string => {
