@@ -196,6 +196,38 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
   )
 
   it.effect.skipIf(chromium === undefined)(
+    "A page in a tab that nobody looks at asks for no locks until somebody does",
+    () =>
+      Effect.gen(function* () {
+        const name = freshName("ui")
+        const redis = yield* client()
+        yield* holdElsewhere(redis, name)
+        const ui = yield* startUi([name])
+        const { page, requests } = yield* open(ui)
+        yield* promise(() =>
+          page.addInitScript(() =>
+            Object.defineProperty((globalThis as any).document, "hidden", {
+              get: () => (globalThis as any).isSeen !== true
+            })
+          )
+        )
+        const before = requests.length
+        const asked = () => requests.slice(before).filter((url) => url.startsWith(`${ui.origin}/api/`))
+        yield* promise(() => page.reload())
+        assert.deepStrictEqual(asked(), [])
+        yield* promise(() =>
+          page.evaluate(() => {
+            const tab = globalThis as any
+            tab.isSeen = true
+            tab.document.dispatchEvent(new tab.Event("visibilitychange"))
+          })
+        )
+        yield* promise(() => page.getByRole("grid").getByRole("link", { name }).waitFor())
+        assert.deepStrictEqual(asked(), [`${ui.origin}/api/locks`])
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect.skipIf(chromium === undefined)(
     "Of five thousand locks the page holds only the rows that can be seen, and finds any of them",
     () =>
       Effect.gen(function* () {

@@ -56,7 +56,7 @@ export const listen = (path: string, listener: Listener): { readonly close: () =
   }
 
   document.addEventListener("visibilitychange", onVisibility)
-  void start()
+  onVisibility()
   return {
     close: () => {
       document.removeEventListener("visibilitychange", onVisibility)
