@@ -210,7 +210,7 @@ describe("redis-lock ui", () => {
         [["--host", "0.0.0.0"], "it needs --token"],
         [["--allow-host", "locks.example"], "it needs --token"],
         [["--allow-release"], "--allow-release needs --token"],
-        [["--host", "0.0.0.0", "--token", "short"], "at least 16 characters"],
+        [["--host", "0.0.0.0", "--token", "short"], "at least 16 ASCII characters"],
         [["--port", "65536"], "0 to 65535"],
         [["--interval", "10ms"], "at least 100ms"]
       ] as const
@@ -218,6 +218,16 @@ describe("redis-lock ui", () => {
         const { code, stderr } = yield* redisLock(["ui", ...flags])
         assert.strictEqual(code, 64, stderr)
         assert.include(stderr, problem)
+      }
+    })
+  )
+  it.live("redis-lock ui refuses a token that no request could carry, and does not repeat it", () =>
+    Effect.gen(function* () {
+      for (const wrong of [`${token}\r`, ` ${token}`, `${token}\u{1f512}`, `${token}\u00e9`]) {
+        const { code, stderr } = yield* redisLock(["ui", "--port", "0"], { env: { REDIS_LOCK_UI_TOKEN: wrong } })
+        assert.strictEqual(code, 64, stderr)
+        assert.include(stderr, "at least 16 ASCII characters without spaces")
+        assert.notInclude(stderr, token)
       }
     })
   )

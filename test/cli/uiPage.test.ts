@@ -17,7 +17,7 @@ import { redisUrl } from "../kit/server/redisUrl.ts"
 import { client, holdElsewhere } from "./redisLock.ts"
 import { chromium, open, TheBrowser } from "./uiBrowser.ts"
 import { takeScreenshots } from "./uiScreenshots.ts"
-import { startUi } from "./uiServer.ts"
+import { startUi, theToken } from "./uiServer.ts"
 
 /** Also of a run that says nothing of tests that pass. */
 const report = (text: string) => void writeSync(1, `${text}\n`)
@@ -284,6 +284,31 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
         yield* holdElsewhere(after, "after")
         yield* promise(() => page.getByRole("grid").getByRole("link", { name: "after" }).waitFor())
         assert.deepStrictEqual(complaints, [])
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect.skipIf(chromium === undefined)(
+    "A token that cannot be one, in the address or typed, makes the page ask again",
+    () =>
+      Effect.gen(function* () {
+        const name = freshName("ui")
+        const redis = yield* client()
+        yield* holdElsewhere(redis, name)
+        const ui = yield* startUi([name], { env: { REDIS_LOCK_UI_TOKEN: theToken } })
+        // neither is a text that a header can carry: the first is none at all
+        for (const given of ["%zz", encodeURIComponent("\u{1f512}")]) {
+          const { page } = yield* open(ui, `/#token=${given}`)
+          yield* promise(() => page.getByText("This page needs its token").waitFor())
+          assert.strictEqual(page.url(), `${ui.origin}/#/`)
+          const field = page.getByLabel("The text of --token")
+          yield* promise(() => field.fill("\u{1f512}"))
+          yield* promise(() => page.keyboard.press("Enter"))
+          yield* promise(() => page.getByText("That token is wrong").waitFor())
+          // copied with what stood around it
+          yield* promise(() => field.fill(` ${theToken} `))
+          yield* promise(() => page.keyboard.press("Enter"))
+          yield* promise(() => page.getByRole("grid").getByRole("link", { name }).waitFor())
+        }
       }).pipe(Effect.scoped)
   )
 

@@ -15,19 +15,20 @@ import { prefix, redis } from "../redis.ts"
 import { duration } from "../run/runCommand.ts"
 import { isLoopback } from "./loopback.ts"
 
-const shortestToken = 16
+/** What a header can carry, and what nobody guesses. */
+const tokens = /^[!-~]{16,}$/
 
 /** `--token`, else the variable; redacted from the start. An empty variable is none. */
 const token = Flag.Redacted("token").pipe(
   Flag.withMetavar("TEXT"),
   Flag.withDescription(
-    `A password for the page, at least ${shortestToken} characters. Others can see command lines: better set $REDIS_LOCK_UI_TOKEN`
+    "A password for the page, at least 16 ASCII characters. Others can see command lines: better set $REDIS_LOCK_UI_TOKEN"
   ),
   Flag.optional,
   Flag.map((given) => Option.getOrElse(given, () => fromEnvironment())),
   Flag.filter(
-    (token) => token === undefined || Redacted.value(token).length >= shortestToken,
-    () => `at least ${shortestToken} characters, as from: openssl rand -hex 16`
+    (token) => token === undefined || tokens.test(Redacted.value(token)),
+    () => "at least 16 ASCII characters without spaces, as from: openssl rand -hex 16"
   )
 )
 

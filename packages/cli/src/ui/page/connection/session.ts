@@ -9,15 +9,21 @@ const stored = "redis-lock token"
 export const takeTokenFromAddress = (): void => {
   const given = /^#token=(.+)$/.exec(location.hash)?.[1]
   if (given === undefined) return
-  setToken(decodeURIComponent(given))
   history.replaceState(null, "", `${location.pathname}#/`)
+  try {
+    setToken(decodeURIComponent(given))
+  } catch {
+    // no text: the page will ask for the token
+  }
 }
 
-export const setToken = (token: string): void => sessionStorage.setItem(stored, token)
+/** Without the spaces that were copied with it. */
+export const setToken = (token: string): void => sessionStorage.setItem(stored, token.trim())
 
 export const request = (path: string, init: RequestInit = {}): Promise<Response> => {
   const headers = new Headers(init.headers)
   const token = sessionStorage.getItem(stored)
-  if (token !== null) headers.set("authorization", `Bearer ${token}`)
+  // no token has other characters, nor has a header: without one the server asks for it
+  if (token !== null && /^[!-~]+$/.test(token)) headers.set("authorization", `Bearer ${token}`)
   return fetch(path, { ...init, headers, cache: "no-store", credentials: "omit" })
 }
