@@ -470,6 +470,30 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
     }).pipe(Effect.scoped)
   )
 
+  it.effect.skipIf(chromium === undefined)(
+    "The bar of a lease is full again when its owner acquires the lock anew with a shorter one",
+    () =>
+      Effect.gen(function* () {
+        const name = freshName("ui")
+        const redis = yield* client()
+        const owner = yield* holdElsewhere(redis, name)
+        yield* promise(() => redis.pexpire(name, 600_000))
+        const ui = yield* startUi([name])
+        const { page } = yield* open(ui, `/#/lock/${encodeURIComponent(name)}`)
+        const lease = page.getByRole("listitem").locator(".lease")
+        yield* promise(() => lease.waitFor())
+        assert.strictEqual(yield* promise(() => lease.getAttribute("data-level")), "full")
+        yield* promise(() => redis.del(name))
+        yield* promise(() => page.getByText("It is free.").waitFor())
+        // the look at all locks has seen the end as well
+        yield* promise(() => page.getByText("last hold", { exact: true }).waitFor())
+        // as a thread of Redisson's does, whose owner is always the same
+        yield* promise(() => redis.multi().hset(name, owner, 1).pexpire(name, 60_000).exec())
+        yield* promise(() => lease.waitFor())
+        assert.strictEqual(yield* promise(() => lease.getAttribute("data-level")), "full")
+      }).pipe(Effect.scoped)
+  )
+
   for (const width of [1280, 360]) {
     for (const colorScheme of ["light", "dark"] as const) {
       it.effect.skipIf(chromium === undefined)(

@@ -43,7 +43,7 @@ export class LockPage {
   readonly element: HTMLElement
   readonly #connection: { readonly close: () => void }
   #told: LockTold | undefined
-  /** The longest lease seen of each owner, milliseconds. */
+  /** The longest lease seen of each holder, milliseconds. */
   readonly #leases = new Map<string, number>()
 
   constructor(options: LockPageOptions) {
@@ -102,6 +102,8 @@ export class LockPage {
     this.#free.hidden = !told.mayRelease || (state.holders.length === 0 && state.held === 0)
     this.#verdict.replaceChildren(...verdict(told))
     this.#now.replaceChildren(...cards(told, (id, left) => this.#leaseBar(id, left)))
+    const owners = new Set(state.holders.map(({ owner }) => owner))
+    for (const id of this.#leases.keys()) if (!owners.has(id)) this.#leases.delete(id)
     const isLock = state.holders.length > 0 || holds.length > 0 || state.kind === "none"
     this.#history.hidden = !isLock
     if (isLock) this.#history.replaceChildren(el("h2", {}, "Hold times"), ...holdChart(holds, state.waiters, now))
