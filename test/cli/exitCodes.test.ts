@@ -1,3 +1,4 @@
+import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { client, holdElsewhere, redisLock } from "./redisLock.ts"
@@ -111,6 +112,18 @@ describe("69: Redis cannot be reached, or refuses", () => {
       assert.include(ended.stderr, "NotAuthenticated")
       assert.notInclude(ended.stderr, "s3cret")
     })
+  )
+
+  it.live("What ioredis says of a user that may not run INFO is a line like all others of redis-lock", () =>
+    Effect.gen(function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* client(server.url)
+      yield* Effect.promise(() => redis.call("ACL", "SETUSER", "worker", "on", ">s3cret", "~*", "&*", "+@all", "-info"))
+      const env = { REDIS_URL: server.url.replace("redis://", "redis://worker:s3cret@") }
+      const ended = yield* redisLock(["run", freshName("cli"), "--", "true"], { env })
+      assert.strictEqual(ended.code, 0)
+      assert.match(ended.stderr, /^redis-lock: .*INFO.*\n$/)
+    }).pipe(Effect.scoped)
   )
 
   it.live("redis-lock exits with 69 when the key is not a lock", () =>

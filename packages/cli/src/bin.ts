@@ -3,8 +3,13 @@ import * as Exit from "effect/Exit"
 import * as Runtime from "effect/Runtime"
 import { closeSync } from "node:fs"
 import { isatty } from "node:tty"
+import { format } from "node:util"
 import { ExitCode } from "./exit.ts"
 import { main } from "./main.ts"
+import { sayNow } from "./say.ts"
+
+// ioredis warns so: its lines are ours as well, and must not touch process.stderr either
+console.warn = (...parts) => sayNow(format(...parts))
 
 /** Those of stdin, stdout and stderr that are a terminal. */
 const terminals = [0, 1, 2].filter((fd) => isatty(fd))
