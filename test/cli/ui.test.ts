@@ -312,7 +312,8 @@ describe("redis-lock ui", () => {
       const patterns = [
         [`${stem}:report:*`, ["report:", "report:a\nb"], ["report", "db:migrate", "xreport:1"]],
         [`${stem}:[ab]?[^c]\\*`, ["a1d*", "bxa*"], ["c1d*", "a1c*", "a1dx", "ad*"]],
-        [`${stem}:[d-b]é`, ["cé"], ["aé", "ce"]]
+        [`${stem}:[d-b]é`, ["cé"], ["aé", "ce"]],
+        [`${stem}:*a*[ab]b**`, ["aab", "xaxbbx", "abab"], ["ab", "abxa", "bba"]]
       ] as const
       for (const [pattern, matching, others] of patterns) {
         const ui = yield* startUi(["--allow-release", pattern])
@@ -344,6 +345,15 @@ describe("redis-lock ui", () => {
           yield* Effect.promise(() => redis.del(name))
         }
       }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("A long name that many stars of the pattern almost match does not hold up redis-lock ui", () =>
+    Effect.gen(function* () {
+      const ui = yield* startUi([`${"*a".repeat(12)}b`])
+      const events = yield* eventsOf(ui, `/api/lock?name=${"a".repeat(10_000)}`)
+      yield* until("its page is told", () => events.length > 0)
+      assert.include(events[0]!.data.message, "does not match")
     }).pipe(Effect.scoped)
   )
 

@@ -17,8 +17,13 @@ const memberOf = (one: string, escaped?: string, from?: string, to?: string): st
 export const matcherOf = (pattern: string): ((name: string) => boolean) => {
   const source = bytesOf(pattern).replace(parts, (one: string, escaped?: string, not?: string, set?: string) => {
     if (set !== undefined) return `[${not}${set.replace(members, memberOf)}]`
-    return one === "*" ? "[^]*" : one === "?" ? "[^]" : literal(escaped ?? one)
+    return one === "*" ? one : one === "?" ? "[^]" : literal(escaped ?? one)
   })
-  const expression = new RegExp(`^${source}$`)
+  const [first = "", ...others] = source.split("*")
+  const last = others.pop()
+  // What stands between two stars is taken where it comes first. A lookahead is not tried again when what follows it fails: otherwise a
+  // long name that almost matches many stars would take minutes.
+  const middle = others.map((each, i) => `(?=([^]*?${each}))\\${i + 1}`).join("")
+  const expression = new RegExp(`^${first}${last === undefined ? "" : `${middle}[^]*${last}`}$`)
   return (name) => expression.test(bytesOf(name))
 }
