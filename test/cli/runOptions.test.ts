@@ -54,6 +54,14 @@ describe("run --max-hold", () => {
         })
     )
   }
+
+  it.live("A stopped command also handles the SIGTERM of --max-hold", () =>
+    Effect.gen(function* () {
+      const script = 'trap "echo bye; exit 5" TERM; kill -STOP $$'
+      const ended = yield* redisLock(["run", "--max-hold", "1s", freshName("cli"), "--", "sh", "-c", script])
+      assert.deepStrictEqual([ended.code, ended.stdout], [70, "bye\n"])
+    })
+  )
 })
 
 describe("run --at-least", () => {

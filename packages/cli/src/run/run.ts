@@ -135,26 +135,29 @@ const awaitEnd = (group: CommandGroup.CommandGroup, timeout: Option.Option<Durat
 
 const stopLate = Effect.fnUntraced(function* (group: CommandGroup.CommandGroup, timeout: Duration.Duration) {
   yield* say(`The command has run for ${format(timeout)}, its --timeout. Stopping it.`)
-  yield* group.signal("SIGTERM")
-  // a stopped process handles no signal until it goes on
-  yield* group.signal("SIGCONT")
-  yield* Effect.timeoutOrElse(group.gone, { duration: timeoutGrace, orElse: () => group.signal("SIGKILL") })
-  yield* group.exitCode
+  yield* end(group, timeoutGrace)
   return ExitCode.timedOut
 })
 
-/** Ends the whole group, by force if necessary, because the lock is lost or about to be. */
+/** Because the lock is lost or about to be. */
 const stop = Effect.fnUntraced(function* (
   group: CommandGroup.CommandGroup,
   hold: Hold,
   { graceMillis, message }: LossWarning
 ) {
   yield* say(`${message} Stopping the command.`)
-  yield* group.signal("SIGTERM")
-  yield* Effect.timeoutOrElse(group.gone, { duration: graceMillis, orElse: () => group.signal("SIGKILL") })
-  yield* group.exitCode
+  yield* end(group, graceMillis)
   yield* Effect.ignore(hold.release)
   return yield* new ExitWith({ code: ExitCode.lockLost, message: "" })
+})
+
+/** Ends the whole group, by force if it takes longer than the grace. */
+const end = Effect.fnUntraced(function* (group: CommandGroup.CommandGroup, grace: Duration.Input) {
+  yield* group.signal("SIGTERM")
+  // a stopped process handles no signal until it goes on
+  yield* group.signal("SIGCONT")
+  yield* Effect.timeoutOrElse(group.gone, { duration: grace, orElse: () => group.signal("SIGKILL") })
+  yield* group.exitCode
 })
 
 /** The work is done, so a release that cannot be confirmed only deserves a warning: the lock frees itself. */
