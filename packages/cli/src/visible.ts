@@ -14,6 +14,15 @@ export const visible = (name: string): string =>
 /** The client of an owner, `<client>:<number>`. */
 export const clientOf = (owner: string): string => owner.split(":", 1)[0]!
 
+/** What the owner of a lock that its minHold keeps ends with. */
+const kept = ":kept"
+
+/** Released, but taken until its minHold is over. */
+export const isKept = (owner: string): boolean => owner.endsWith(kept)
+
+/** Who has released a lock that is kept; any other owner as it is. */
+export const releaserOf = (owner: string): string => (isKept(owner) ? owner.slice(0, -kept.length) : owner)
+
 const longest = 60
 
 /** A name within a sentence: in quotes, and no longer than people read. */

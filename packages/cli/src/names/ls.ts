@@ -7,6 +7,7 @@ import * as Stream from "effect/Stream"
 import { Lock } from "effect-redis-lock"
 import { format } from "../duration.ts"
 import { type ExitWith, failed } from "../exit.ts"
+import { millisOf } from "./nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
 import { print, printJson, table } from "../text.ts"
 import { say } from "../say.ts"
@@ -69,9 +70,6 @@ const holdsOf = ({ holders, kind, name, permits, token }: Lock.LockState): Reado
     token: null
   }))
 ]
-
-const millisOf = (remaining: Duration.Duration | undefined): number | null =>
-  remaining === undefined ? null : Duration.toMillis(remaining)
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 

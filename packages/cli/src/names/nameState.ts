@@ -5,9 +5,10 @@ import * as Duration from "effect/Duration"
 import type { LockState, WaiterState } from "effect-redis-lock"
 import { format } from "../duration.ts"
 import { table } from "../text.ts"
-import { visible } from "../visible.ts"
+import { isKept, releaserOf, visible } from "../visible.ts"
 
-const millisOf = (remaining: Duration.Duration | undefined): number | null =>
+/** `null` where there is no expiry. */
+export const millisOf = (remaining: Duration.Duration | undefined): number | null =>
   remaining === undefined ? null : Duration.toMillis(remaining)
 
 const shown = (remaining: Duration.Duration | undefined): string => (remaining === undefined ? "-" : format(remaining))
@@ -103,9 +104,8 @@ export const heldBy = ({ count, held, holders, waiting }: LockState): string | u
   const [first, ...others] = holders
   if (first === undefined) return waiting > 0 ? `free, but ${waiting} wait in its queue` : undefined
   const { label, mode, owner, remaining } = first
-  const keptOwner = /^(.*):kept$/.exec(owner)?.[1]
-  if (keptOwner !== undefined && remaining !== undefined) {
-    return `released by ${visible(keptOwner)}, whose minHold keeps it for ${format(remaining)} more`
+  if (isKept(owner) && remaining !== undefined) {
+    return `released by ${visible(releaserOf(owner))}, whose minHold keeps it for ${format(remaining)} more`
   }
   const side = mode === "exclusive" ? "" : mode === "read" ? ", which reads" : ", which writes"
   const lease = remaining === undefined ? "without expiry" : `for ${format(remaining)} more unless it is renewed`

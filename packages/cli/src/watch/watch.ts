@@ -17,7 +17,7 @@ import { say } from "../say.ts"
 import * as Signals from "../run/Signals.ts"
 import * as Terminal from "./terminal.ts"
 import { print } from "../text.ts"
-import { quoted, visible } from "../visible.ts"
+import { isKept, quoted, visible } from "../visible.ts"
 import { changed, empty, frame, pressed, type View } from "./watchView.ts"
 
 export interface WatchOptions extends Target {
@@ -52,8 +52,9 @@ const jsonLineOf = ({ _tag, state }: LockChange, time: string): string =>
   JSON.stringify({ time, change: _tag.toLowerCase(), ...jsonOf(state) })
 
 const lineOf = ({ _tag, state }: LockChange, time: string): string => {
+  const [first] = state.holders
   // by its minHold: nobody holds it, and nobody has acquired it
-  const word = state.holders[0]?.owner.endsWith(":kept") === true && _tag === "Acquired" ? "kept" : _tag.toLowerCase()
+  const word = _tag === "Acquired" && first !== undefined && isKept(first.owner) ? "kept" : _tag.toLowerCase()
   const what = `${time} ${word.padEnd(8)} ${visible(state.name)}`
   return _tag === "Released" ? what : `${what}: ${heldBy(state)}`
 }

@@ -2,6 +2,7 @@
  * Who has held which lock, and from when to when, as far as looks have shown it: kept in memory, and bounded.
  */
 import type { LockChange } from "effect-redis-lock"
+import { isKept } from "../../visible.ts"
 import type { ClientLabels } from "./ClientLabels.ts"
 import { holderOf } from "./lockLine.ts"
 import type { Hold } from "../page/connection/wire.ts"
@@ -27,7 +28,7 @@ export class HoldHistory {
     const current = new Map<string, Hold>()
     for (const holder of _tag === "Released" ? [] : holders) {
       // its minHold keeps it: nobody holds it
-      if (holder.owner.endsWith(":kept")) continue
+      if (isKept(holder.owner)) continue
       const key = `${holder.mode} ${holder.owner}`
       const hold = { ...holderOf(holder), since: now, isOlder: _tag === "Found", until: null }
       current.set(key, before?.get(key) ?? hold)

@@ -1,10 +1,10 @@
 /**
  * What is asked and explained above the page.
  */
-import { visible } from "../../visible.ts"
+import { isKept, visible } from "../../visible.ts"
 import { button, el } from "./elements.ts"
 import { request } from "./connection/session.ts"
-import { isKept, nameOf } from "./shownHolder.ts"
+import { nameOf } from "./shownHolder.ts"
 import type { Answer, Holder, Inspected, ReleaseRequest } from "./connection/wire.ts"
 
 /** Shows a dialog until it is closed. Escape closes it as well. */

@@ -1,11 +1,11 @@
 /**
  * The page of one name: who holds it, who waits, and who has held it.
  */
-import { visible } from "../../visible.ts"
+import { isKept, visible } from "../../visible.ts"
 import { button, el, setText } from "./elements.ts"
 import { type ConnectionState, listen } from "./connection/events.ts"
 import { holdChart } from "./holdChart.ts"
-import { age, holdOf, isEnding, isKept, kindText, labelOf, LeaseBar, shortOwner } from "./shownHolder.ts"
+import { age, holdOf, isEnding, kindText, labelOf, LeaseBar, shortOwner } from "./shownHolder.ts"
 import { verdict } from "./verdict.ts"
 import type { Answer, Inspected, LockTold, Trouble } from "./connection/wire.ts"
 
@@ -135,9 +135,7 @@ const cards = (told: LockTold, bar: Bar): ReadonlyArray<HTMLElement> => {
     return [
       card(
         `${held} held, ${count ?? 0} free`,
-        list(permits, (permit) =>
-          item(labelOf(permit), permit.id, [], leaseBar(permit.remainingMillis, longest, false))
-        )
+        list(permits, ({ id, remainingMillis }) => item(undefined, id, [], leaseBar(remainingMillis, longest, false)))
       )
     ]
   }

@@ -2,18 +2,13 @@
  * A holder or a waiter, a lease and an age, as they are shown.
  */
 import { span } from "../../span.ts"
-import { visible } from "../../visible.ts"
+import { isKept, releaserOf, visible } from "../../visible.ts"
 import { el, setText } from "./elements.ts"
 import type { Hold, Holder } from "./connection/wire.ts"
 
-/** Released, but taken until its minHold is over. */
-export const isKept = (owner: string): boolean => owner.endsWith(":kept")
-
 /** An owner is `<client id>:<id>`: the beginning tells clients apart. */
 export const shortOwner = (owner: string): string =>
-  visible(
-    owner.replace(/:kept$/, "").replace(/^([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i, "$1…")
-  )
+  visible(releaserOf(owner).replace(/^([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i, "$1…"))
 
 /** How a client calls itself, if Redis knows. */
 export const labelOf = ({ label }: { readonly label?: string | null | undefined }): string | undefined =>
@@ -61,8 +56,6 @@ export class LeaseBar {
   }
 }
 
-const kindsWithChip: Record<string, string> = { "fair lock": "fair" }
-
 /** What is not an ordinary lock is marked: `fair`, `write`, `3 readers`, `kept`. Empty for others. */
 export const kindText = (
   kind: string,
@@ -72,5 +65,6 @@ export const kindText = (
   if (first === undefined) return kind === "permit semaphore" ? "semaphore" : ""
   if (isKept(first.owner)) return "kept"
   if (first.mode === "read") return holderCount === 1 ? "read" : `${holderCount} readers`
-  return first.mode === "write" ? "write" : (kindsWithChip[kind] ?? "")
+  if (first.mode === "write") return "write"
+  return kind === "fair lock" ? "fair" : ""
 }

@@ -1,10 +1,10 @@
 /**
  * The table of held locks. Only the rows that can be seen are in the document, however many locks there are.
  */
-import { visible } from "../../visible.ts"
+import { isKept, visible } from "../../visible.ts"
 import { button, el, setText } from "./elements.ts"
 import { type Locks, type Order, orders } from "./locks.ts"
-import { age, isKept, kindText, labelOf, LeaseBar, shortOwner } from "./shownHolder.ts"
+import { age, kindText, labelOf, LeaseBar, shortOwner } from "./shownHolder.ts"
 import type { LockLine } from "./connection/wire.ts"
 
 const titles: Record<Order, string> = {

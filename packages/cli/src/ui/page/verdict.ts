@@ -2,8 +2,9 @@
  * What keeps others out of a lock, and whether that will end, in two sentences.
  */
 import { span } from "../../span.ts"
+import { isKept } from "../../visible.ts"
 import { el } from "./elements.ts"
-import { age, holdOf, isEnding, isKept, nameOf } from "./shownHolder.ts"
+import { age, holdOf, isEnding, nameOf } from "./shownHolder.ts"
 import type { Hold, LockTold, Waiter } from "./connection/wire.ts"
 
 /** So many holds say how long one usually lasts. */

@@ -88,7 +88,6 @@ export interface Inspected {
   readonly held: number
   readonly permits: ReadonlyArray<{
     readonly id: string
-    readonly label?: string | null | undefined
     readonly remainingMillis: number | null
   }>
 }
