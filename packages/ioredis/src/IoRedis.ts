@@ -122,8 +122,8 @@ export interface IoRedisOptions {
   readonly fastPath?: boolean | undefined
   /**
    * The name of its connections in CLIENT LIST, set by CLIENT SETNAME, with `-` for characters that Redis does not allow there; permission
-   * for that command is not required. At most 256 characters; empty for none. `ioredis.connectionName` takes precedence. Default: host, pid and program, as in
-   * `web-3/4711/server.js`.
+   * for that command is not required. At most 256 characters; empty for none. `ioredis.connectionName`, on a cluster
+   * `ioredis.redisOptions.connectionName`, takes precedence. Default: host, pid and program, as in `web-3/4711/server.js`.
    */
   readonly label?: string | undefined
   /**
@@ -244,7 +244,7 @@ export type ShardedPubSub = "auto" | "on" | "off"
  * @category options
  * @since 0.1.0
  */
-export interface IoRedisClusterOptions {
+export interface IoRedisClusterOptions extends Pick<IoRedisOptions, "fastPath" | "label" | "warnings"> {
   /**
    * Some of the nodes, `redis://host:port`; the others are discovered. User, password and TLS (`rediss://`) of the first URL
    * apply to all nodes; the others may repeat them. Redact URLs that contain a password.
@@ -264,21 +264,6 @@ export interface IoRedisClusterOptions {
    * Plain or sharded pub/sub. Default: `auto`.
    */
   readonly shardedPubSub?: ShardedPubSub | undefined
-  /**
-   * Whether to use internals of ioredis for speed, if this version of it has the ones needed. Otherwise, and always with `false`, only
-   * its public API is used; see the README. Default: the environment variable `REDIS_LOCK_FAST_PATH`, or `true`.
-   */
-  readonly fastPath?: boolean | undefined
-  /**
-   * The name of its connections in CLIENT LIST, set by CLIENT SETNAME, with `-` for characters that Redis does not allow there; permission
-   * for that command is not required. At most 256 characters; empty for none. `ioredis.redisOptions.connectionName` takes precedence. Default: host, pid and program, as in
-   * `web-3/4711/server.js`.
-   */
-  readonly label?: string | undefined
-  /**
-   * What to warn about once connected; `[]` for nothing. Default: everything, see {@link ServerWarning}.
-   */
-  readonly warnings?: ReadonlyArray<ServerWarning> | undefined
   /**
    * Any other option of ioredis' Cluster: `natMap`, `dnsLookup`, `redisOptions` with `tls`, ... Options that would let commands
    * wait for a lost connection, be sent again without our knowledge, or go to replicas, are overridden.
@@ -350,7 +335,10 @@ export const layerCluster = (
  * @category options
  * @since 0.1.0
  */
-export interface IoRedisSentinelOptions {
+export interface IoRedisSentinelOptions extends Pick<
+  IoRedisOptions,
+  "commandTimeout" | "fastPath" | "label" | "warnings"
+> {
   /**
    * The addresses of the sentinels: `redis://[[user]:password@]host[:port]`, `rediss://` for TLS; default port: 26379. User,
    * password and TLS of the first URL apply to all sentinels, but not to the master, whose own are in `ioredis`. Redact URLs that
@@ -362,30 +350,9 @@ export interface IoRedisSentinelOptions {
    */
   readonly name?: string | undefined
   /**
-   * How long a command may take before it fails with `TimedOut`. A connection that has received nothing for twice as long is sent
-   * a PING, and replaced if it stays silent for twice as long again: a dead connection is noticed within six times this period,
-   * even one used only by subscriptions. Default: 3 seconds.
-   */
-  readonly commandTimeout?: Duration.Input | undefined
-  /**
    * How long connecting may take, to a sentinel or to the master. Default: 10 seconds.
    */
   readonly connectTimeout?: Duration.Input | undefined
-  /**
-   * Whether to use internals of ioredis for speed, if this version of it has the ones needed. Otherwise, and always with `false`, only
-   * its public API is used; see the README. Default: the environment variable `REDIS_LOCK_FAST_PATH`, or `true`.
-   */
-  readonly fastPath?: boolean | undefined
-  /**
-   * The name of its connections in CLIENT LIST, set by CLIENT SETNAME, with `-` for characters that Redis does not allow there; permission
-   * for that command is not required. At most 256 characters; empty for none. `ioredis.connectionName` takes precedence. Default: host, pid and program, as in
-   * `web-3/4711/server.js`.
-   */
-  readonly label?: string | undefined
-  /**
-   * What to warn about once connected; `[]` for nothing. Default: everything, see {@link ServerWarning}.
-   */
-  readonly warnings?: ReadonlyArray<ServerWarning> | undefined
   /**
    * Any other option of ioredis: `username`, `password`, `db` and `tls` of the master; `sentinelTLS`, `natMap`, ...
    */
@@ -590,7 +557,7 @@ export const layerRedisLockConfig: Layer.Layer<
  * @category options
  * @since 0.1.0
  */
-export interface FromClientOptions {
+export interface FromClientOptions extends Pick<IoRedisOptions, "fastPath" | "warnings"> {
   /**
    * How long a command may take before it fails with `TimedOut`. Default: 3 seconds.
    */
@@ -599,15 +566,6 @@ export interface FromClientOptions {
    * Plain or sharded pub/sub, if the client is a `Cluster`. Default: `auto`.
    */
   readonly shardedPubSub?: ShardedPubSub | undefined
-  /**
-   * Whether to use internals of ioredis for speed, if this version of it has the ones needed. Otherwise, and always with `false`, only
-   * its public API is used; see the README. Default: the environment variable `REDIS_LOCK_FAST_PATH`, or `true`.
-   */
-  readonly fastPath?: boolean | undefined
-  /**
-   * What to warn about once connected; `[]` for nothing. Default: everything, see {@link ServerWarning}.
-   */
-  readonly warnings?: ReadonlyArray<ServerWarning> | undefined
 }
 
 /**
