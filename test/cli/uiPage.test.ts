@@ -471,6 +471,38 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
   )
 
   it.effect.skipIf(chromium === undefined)(
+    "Four windows that each show a lock leave the browser a connection to free one, and go back to the list",
+    () =>
+      Effect.gen(function* () {
+        const name = freshName("ui")
+        const redis = yield* client()
+        yield* holdElsewhere(redis, name)
+        const ui = yield* startUi(["--allow-release", `${name}*`])
+        const { complaints, page } = yield* open(ui, `/#/lock/${encodeURIComponent(name)}`)
+        for (let i = 1; i < 4; i++) {
+          const another = yield* promise(() => page.context().newPage())
+          another.setDefaultTimeout(120_000)
+          yield* promise(() => another.goto(page.url()))
+          yield* promise(() => another.getByRole("button", { name: "Free this lock" }).waitFor())
+        }
+        assert.strictEqual(yield* promise(() => page.title()), `${name} · redis-lock`)
+        yield* promise(() => page.getByRole("button", { name: "Free this lock" }).click())
+        yield* promise(() => page.getByRole("dialog").getByRole("button", { name: "Free it" }).click())
+        yield* promise(() => page.getByText("It is free.").waitFor())
+        yield* holdElsewhere(redis, `${name}:next`)
+        yield* promise(() => page.keyboard.press("Escape"))
+        yield* promise(() =>
+          page
+            .getByRole("grid")
+            .getByRole("link", { name: `${name}:next` })
+            .waitFor()
+        )
+        yield* until("its title counts the locks", async () => (await page.title()) === "1 held · redis-lock")
+        assert.deepStrictEqual(complaints, [])
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect.skipIf(chromium === undefined)(
     "The bar of a lease is full again when its owner acquires the lock anew with a shorter one",
     () =>
       Effect.gen(function* () {

@@ -79,7 +79,6 @@ const onState = (next: ConnectionState): void => {
       tokenForm(hasToken, (token) => {
         setToken(token)
         hasToken = true
-        connect()
         route()
       })
     )
@@ -106,11 +105,13 @@ const connect = (): void => {
   connection = listen("api/locks", {
     onState,
     onEvent: (event, data) => {
-      if (event === "about") onAbout(data as About)
-      else if (event === "trouble") onTrouble((data as Trouble).message)
+      if (event === "about") {
+        onAbout(data as About)
+        if (lockPage !== undefined) connection?.close()
+      } else if (event === "trouble") onTrouble((data as Trouble).message)
       else if (event === "locks") {
         locks.change(data as LocksChanged)
-        document.title = `${locks.size} held · redis-lock`
+        if (lockPage === undefined) document.title = `${locks.size} held · redis-lock`
         draw()
       }
     }
@@ -146,7 +147,10 @@ const nameIn = (hash: string): string | undefined => {
   }
 }
 
-/** Shows what the address says. */
+/**
+ * Shows what the address says. The page of one lock listens to nothing else once it knows what it is about: browsers have six connections to
+ * a server for all their windows.
+ */
 const route = (): void => {
   const name = nameIn(location.hash)
   closeDialogs()
@@ -157,11 +161,12 @@ const route = (): void => {
       : new LockPage({
           name,
           onFree: freeSelected,
-          onState: (next) => {
-            if (next === "token") onState(next)
-          },
+          onState,
           onTrouble
         })
+  if (lockPage === undefined || about === undefined) connect()
+  else connection?.close()
+  if (name !== undefined) document.title = `${visible(name)} · redis-lock`
   byId("main").replaceChildren(lockPage?.element ?? listPage.element)
   if (lockPage === undefined) listPage.table.focus()
   draw()
@@ -230,5 +235,4 @@ setInterval(draw, 250)
 
 takeTokenFromAddress()
 showTheme()
-connect()
 route()
