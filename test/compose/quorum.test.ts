@@ -2,13 +2,14 @@
  * A quorum of stores in memory, under virtual time: waiting, re-entry, several locks, options and members.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Option, Stream } from "effect"
+import { Deferred, Effect, Fiber, Layer, Option, Schema, Stream } from "effect"
 import {
   CountDownLatch,
   FairLock,
   InvalidLockOptions,
   Lock,
   LockStore,
+  LockStoreError,
   MultiLock,
   PermitSemaphore,
   QuorumNotReached,
@@ -255,6 +256,85 @@ describe("the members of a quorum", () => {
       )
       yield* Effect.scoped(Layer.build(RedisLock.layerQuorum([member, member, member])))
       assert.strictEqual(built, 3)
+    })
+  )
+})
+
+describe("what the failure of a quorum says", () => {
+  /** An error as RPC hands it on. */
+  const sent = <A>(schema: abstract new (...args: any) => A, error: A): A => {
+    const codec = Schema.toCodecJson(schema as unknown as Schema.Codec<A, unknown>)
+    return Schema.decodeUnknownSync(codec)(JSON.parse(JSON.stringify(Schema.encodeSync(codec)(error))))
+  }
+
+  it.effect("QuorumNotReached is transient if a majority is left without the servers that refuse for good", () =>
+    Effect.gen(function* () {
+      for (const [size, refusing, isTransient] of [
+        [2, 1, false],
+        [3, 1, true],
+        [3, 2, false],
+        [4, 1, true],
+        [4, 2, false]
+      ] as const) {
+        const stores = yield* testStores(size)
+        const services = yield* Effect.forEach(stores, (store) => clientOf(store))
+        const red = RedLock.make(services.map((service) => Lock.provide(Lock.make("a"), service)))
+        for (const [i, store] of stores.entries()) {
+          store.reason = i < refusing ? "NoPermission" : "NotConnected"
+          store.refuses = (operation) => operation === "lock/acquire" && i < size - 1
+        }
+        const error = yield* Effect.flip(Lock.withLock(Effect.void, red, { waitTime: 0 }))
+        assert.instanceOf(error, QuorumNotReached)
+        assert.strictEqual(error.isTransient, isTransient, `${refusing} of ${size}`)
+        assert.strictEqual(sent(QuorumNotReached, error).isTransient, isTransient)
+      }
+    })
+  )
+
+  it.effect(
+    "The outcome of a command is unknown if any server of a quorum has run it or may have, and known if none has",
+    () =>
+      Effect.gen(function* () {
+        const reasons = ["NotConnected", "TimedOut", "NoPermission"] as const
+        const outcomes: ReadonlyArray<[ReadonlyArray<(typeof reasons)[number] | "ok">, boolean]> = [
+          [["NotConnected", "TimedOut", "ok"], true],
+          [["NotConnected", "TimedOut", "NotConnected"], true],
+          [["NotConnected", "NotConnected", "ok"], true],
+          [["NoPermission", "NoPermission", "ok"], true],
+          [["NotConnected", "NotConnected", "NotConnected"], false]
+        ]
+        for (const [members, isUnknown] of outcomes) {
+          const stores = yield* testStores(3)
+          const use = as(yield* quorumOf(stores))
+          for (const [i, store] of stores.entries()) {
+            const outcome = members[i]!
+            store.refuses = () => outcome !== "ok"
+            if (outcome !== "ok") store.reason = outcome
+          }
+          const error = yield* Effect.flip(use(Lock.forceRelease("a")))
+          assert.instanceOf(error, LockStoreError)
+          assert.strictEqual(error.isOutcomeUnknown, isUnknown, members.join(", "))
+          assert.strictEqual(sent(LockStoreError, error).isOutcomeUnknown, isUnknown)
+          assert.strictEqual(error.isTransient, members[0] !== "NoPermission")
+        }
+      })
+  )
+
+  it.effect("An acquisition that its only reachable server has denied has a known outcome", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const use = as(yield* quorumOf(stores))
+      const error = yield* Effect.suspend(() => {
+        for (const store of stores.slice(1)) store.isDown = true
+        return Effect.ensuring(
+          Effect.flip(use(Lock.withLock(Effect.void, "a", { waitTime: 0 }))),
+          Effect.sync(() => {
+            for (const store of stores) store.isDown = false
+          })
+        )
+      }).pipe(Lock.withLock("a"), as(yield* quorumOf(stores)))
+      assert.instanceOf(error, LockStoreError)
+      assert.isFalse(error.isOutcomeUnknown)
     })
   )
 })

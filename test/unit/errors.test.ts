@@ -46,6 +46,7 @@ const errors = {
       lock,
       acquired: 1,
       required: 2,
+      members: 3,
       failures: [{ member: "10.0.0.1:6379", reason: "NotConnected", message: "no connection" }]
     })
   ],

@@ -347,6 +347,8 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
     /** With `WrongType`: the type expected under this name, and the type found there. */
     expected: Schema.optional(Schema.String),
     found: Schema.optional(Schema.String),
+    /** True if some servers of a quorum have run the command, or may have, though too few; whatever the reason. */
+    mayHaveRun: Schema.optional(Schema.Boolean),
     cause: Schema.optional(Schema.Defect())
   }
 ) {
@@ -367,10 +369,10 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
   }
 
   /**
-   * Whether the command may have run although it failed.
+   * Whether the command may have run although it failed; of a quorum, on any of its servers.
    */
   get isOutcomeUnknown(): boolean {
-    return this.reason === "ConnectionLost" || this.reason === "TimedOut"
+    return this.mayHaveRun === true || this.reason === "ConnectionLost" || this.reason === "TimedOut"
   }
 
   /**
@@ -382,9 +384,9 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
 }
 
 /**
- * A lock on several servers could not be acquired, because too many of them failed: fewer than `required` can have granted
- * it (`acquired` did, and were released again). `failures` says why each of the others failed. Try again when more servers
- * answer.
+ * A lock on several servers could not be acquired, because too many of them failed: fewer than `required` of the `members`
+ * can have granted it (`acquired` did, and were released again). `failures` says why each of the others failed. Try again
+ * when more servers answer.
  *
  * @category errors
  * @since 0.2.0
@@ -395,6 +397,7 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
     lock: Schema.String,
     acquired: Schema.Int,
     required: Schema.Int,
+    members: Schema.Int,
     failures: Schema.Array(Schema.Struct({ member: Schema.String, reason: StoreReason, message: Schema.String }))
   }
 ) {
@@ -403,7 +406,8 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
    * a majority.
    */
   get isTransient(): boolean {
-    return this.failures.filter(({ reason }) => !transientReasons.has(reason)).length < this.required
+    const lasting = this.failures.filter(({ reason }) => !transientReasons.has(reason))
+    return this.members - lasting.length >= this.required
   }
 
   override get message(): string {

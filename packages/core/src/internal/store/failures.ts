@@ -161,6 +161,7 @@ export const describeWrongType = (
               reason: "WrongType",
               expected,
               found: counterText(error) ?? foundText[found] ?? found,
+              ...(error.mayHaveRun === true ? { mayHaveRun: true } : undefined),
               cause: error.cause
             })
           )

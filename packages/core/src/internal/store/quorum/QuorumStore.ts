@@ -55,6 +55,13 @@ const shortestTimeoutMillis = 1000
 /** How much longer than a majority of the members the others may take where a vote is split, at least. */
 const shortestHurryMillis = 5
 
+/** How many members have run a command. */
+const successesIn = (outcomes: Outcomes<unknown>): number => {
+  let successes = 0
+  for (const outcome of outcomes) if (outcome !== undefined && Exit.isSuccess(outcome)) successes++
+  return successes
+}
+
 /** Whether a majority has answered, and some of it have granted the lock to somebody else. */
 const isSplit = (outcomes: Outcomes<AcquireReply>, required: number): boolean => {
   let answered = 0
@@ -172,7 +179,7 @@ export class QuorumStore {
           resume(
             decision._tag === "Decided"
               ? Exit.succeed(decision.reply)
-              : notReached(this.members, this.required, command, decision.outcomes, acquired)
+              : notReached(this.members, command, decision.outcomes, acquired, successesIn(decision.outcomes))
           ),
         onSettled: this.#followUp(command, rule)
       })
@@ -213,8 +220,7 @@ export class QuorumStore {
    * where the acquisition may still take effect are told once more when it cannot any more.
    */
   #releaseLater<A>(command: StoreCommand<A>, owner: string, outcomes: ReadonlyArray<Outcome<A>>): void {
-    let told = 0
-    for (const outcome of outcomes) if (Exit.isSuccess(outcome)) told++
+    const told = successesIn(outcomes)
     if (told < this.required) return // the caller tries again
     const unsettled = this.#unsettled.get(owner)
     if (unsettled !== undefined) this.#unsettled.delete(owner)
@@ -298,7 +304,7 @@ export class QuorumStore {
           pauseMillis: vote.isSplit ? Math.random() * this.#settings.retryMillis : 0
         })
       case "Failed":
-        return notReached(this.members, this.required, command, vote.outcomes, vote.acquired)
+        return notReached(this.members, command, vote.outcomes, vote.acquired)
     }
   }
 
@@ -376,9 +382,7 @@ const scanMajority = (
         outcomes[i] = Exit.fail(failure)
         return ++failures <= members.length - required
           ? Stream.empty
-          : Stream.fromEffect(
-              notReached(members, required, { operation: { name: "scan" }, keys: [pattern] }, outcomes, 0)
-            )
+          : Stream.fromEffect(notReached(members, { operation: { name: "scan" }, keys: [pattern] }, outcomes, 0))
       })
     )
     return Stream.mergeAll(scans, { concurrency: "unbounded" })

@@ -5,7 +5,7 @@ import * as Cause from "effect/Cause"
 import * as Exit from "effect/Exit"
 import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../LockError.ts"
 import type { AcquireReply, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
-import { type Member, memberText, type Outcomes } from "./QuorumCall.ts"
+import { majorityOf, type Member, memberText, type Outcomes } from "./QuorumCall.ts"
 
 export type Vote =
   /** A majority has granted; `onRecord` of them know this token. */
@@ -126,21 +126,27 @@ export const withoutMembers = <A>(
       : outcome
   )
 
-/** The failure of a command on which no majority has agreed, with what went wrong at each member. */
+/**
+ * The failure of a command on which no majority has agreed, with what went wrong at each member. An acquisition was granted by `acquired`
+ * of them; any other command was run by `ran`.
+ */
 export const notReached = (
   members: ReadonlyArray<Member>,
-  required: number,
   { keys, operation }: { readonly keys: ReadonlyArray<string>; readonly operation: { readonly name: string } },
   outcomes: Outcomes<unknown>,
-  acquired: number
+  acquired: number,
+  ran = 0
 ): Exit.Exit<never, LockStoreError> => {
   const name = keys[0]!
+  const required = majorityOf(members)
   const passing: Array<StoreReason> = []
   const lasting: Array<StoreReason> = []
+  let mayHaveRun = acquired + ran > 0
   const failures = outcomes.flatMap((outcome, i) => {
     if (outcome === undefined || Exit.isSuccess(outcome)) return []
     const failure = failureOf(outcome, name)
-    const { cause, found, isTransient, reason } = failure
+    const { cause, found, isOutcomeUnknown, isTransient, reason } = failure
+    mayHaveRun ||= isOutcomeUnknown
     ;(isTransient ? passing : lasting).push(reason)
     // the text of the reason is said once for all members
     const message = cause instanceof Error && found === undefined ? cause.message : failure.message
@@ -153,7 +159,8 @@ export const notReached = (
       operation: operation.name,
       lock: name,
       reason,
-      cause: new QuorumNotReached({ lock: name, acquired, required: required, failures })
+      ...(mayHaveRun ? { mayHaveRun } : undefined),
+      cause: new QuorumNotReached({ lock: name, acquired, required, members: members.length, failures })
     })
   )
 }
