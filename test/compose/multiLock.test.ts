@@ -2,8 +2,17 @@
  * What goes wrong in one member, seen from outside: stores in memory that can be watched and made to fail.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Option } from "effect"
-import { Lock, LockLost, MultiLock, ReadWriteLock, type RedisLock } from "effect-redis-lock"
+import { Deferred, Duration, Effect, Exit, Fiber, Option, Schedule } from "effect"
+import {
+  Lock,
+  LockLost,
+  LockTimeout,
+  MultiLock,
+  ReadWriteLock,
+  type RedisLock,
+  RedLock,
+  SpinLock
+} from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStores } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
@@ -208,6 +217,58 @@ describe("a lock of several", () => {
       const [remaining, ofA, ofB] = yield* Fiber.join(asked)
       assert.strictEqual(Duration.toMillis(remaining), 10_000 - 102)
       for (const inStore of [ofA, ofB]) assert.deepStrictEqual(inStore, Option.some(Duration.seconds(10)))
+    })
+  )
+
+  it.effect(
+    "A member of a lock of several keeps its own lease, and gives it to no other member, also on one server",
+    () =>
+      Effect.gen(function* () {
+        const [store] = yield* testStores(1)
+        const use = as(yield* clientOf(store!))
+        const remaining = Effect.all(
+          ["a", "b", "c"].map((name) => Effect.map(Lock.remainingTime(name), Option.getOrThrow))
+        )
+        const long = Lock.make("b", { leaseTime: "1 hour" })
+        for (const members of [
+          [long, "a", "c"],
+          ["a", long, "c"]
+        ]) {
+          store!.operations.length = 0
+          const leases = yield* use(Lock.withLock(remaining, MultiLock.make(members)))
+          assert.deepStrictEqual(leases.map(Duration.toSeconds), [30, 3600, 30])
+          assert.deepStrictEqual(store!.operations.filter((operation) => operation.endsWith("acquire")).toSorted(), [
+            "lock/acquire",
+            "multi_lock/acquire"
+          ])
+        }
+        // a lease of its own, not renewed, ends its section
+        const short = MultiLock.make(["a", Lock.make("b", { leaseTime: "5 seconds" })])
+        const section = yield* Effect.never.pipe(
+          Lock.withLock(short),
+          use,
+          Effect.forkChild({ startImmediately: true })
+        )
+        yield* TestClock.adjust("6 seconds")
+        const lost = yield* Effect.flip(Fiber.join(section))
+        assert.deepInclude(lost, { _tag: "LockLost", lock: "b", reason: "Expired" })
+      })
+  )
+
+  it.effect("The end of a SpinLock's schedule ends the wait of a lock composed of it with LockTimeout", () =>
+    Effect.gen(function* () {
+      const [store] = yield* testStores(1)
+      const spinning = SpinLock.make("a", { schedule: Schedule.recurs(3) })
+      const use = as(yield* clientOf(store!))
+      yield* Effect.gen(function* () {
+        for (const lock of [MultiLock.make([spinning]), RedLock.make([spinning])]) {
+          const waiting = yield* Effect.forkChild(use(Effect.flip(Lock.withLock(Effect.void, lock))))
+          yield* TestClock.adjust("1 second")
+          const error = yield* Fiber.join(waiting)
+          assert.instanceOf(error, LockTimeout)
+          assert.strictEqual(error.lock, lock.name)
+        }
+      }).pipe(Lock.withLock("a"), as(yield* clientOf(store!)))
     })
   )
 

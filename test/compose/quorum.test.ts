@@ -4,6 +4,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Option, Schema, Stream } from "effect"
 import {
+  type AcquireOptions,
   CountDownLatch,
   FairLock,
   InvalidLockOptions,
@@ -160,6 +161,36 @@ describe("the members of a quorum that cannot be", () => {
         stores.flatMap(({ operations }) => operations),
         []
       )
+    })
+  )
+})
+
+describe("the options of a quorum's members", () => {
+  it.effect("A member of a RedLock with options that only the RedLock can have is refused before any command", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const services = yield* Effect.forEach(stores, (store) => clientOf(store))
+      const red = (options: AcquireOptions) =>
+        RedLock.make(services.map((service, i) => Lock.provide(Lock.make("a", i === 1 ? options : {}), service)))
+      const refused: ReadonlyArray<[AcquireOptions, string]> = [
+        [{ leaseTime: "1 hour" }, "give it to RedLock.make"],
+        [{ maxHold: "1 hour" }, "give it to RedLock.make"],
+        [{ acknowledge: { replicas: 1 } }, "give it to the layer of that member"],
+        [{ minHold: "30 seconds" }, "use an exclusive lock on one server"],
+        [{ leaseTime: -1 }, "it is negative"]
+      ]
+      for (const [options, advice] of refused) {
+        const error = yield* Effect.flip(Lock.withLock(Effect.void, red(options)))
+        assert.instanceOf(error, InvalidLockOptions)
+        assert.strictEqual(error.option, Object.keys(options)[0])
+        assert.include(error.message, advice)
+      }
+      assert.deepStrictEqual(
+        stores.flatMap(({ operations }) => operations),
+        []
+      )
+      // what it ignores, and what means nothing
+      yield* Lock.withLock(Effect.void, red({ waitTime: 0, minHold: 0 }))
     })
   )
 })

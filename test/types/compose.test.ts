@@ -2,7 +2,7 @@
  * The types of composed locks. Checked by `tsc -b test`, which `pnpm test` runs first.
  */
 import { expectTypeOf, it } from "@effect/vitest"
-import type { Effect, Layer, Scope } from "effect"
+import { type Effect, type Layer, Schedule, type Scope } from "effect"
 import {
   type AcquireError,
   type Holding,
@@ -16,7 +16,8 @@ import {
   type QuorumNotReached,
   ReadWriteLock,
   RedisLock,
-  RedLock
+  RedLock,
+  SpinLock
 } from "effect-redis-lock"
 
 type Service = RedisLock.RedisLock
@@ -82,11 +83,14 @@ interface SemaphoreLike {
 }
 declare const semaphore: SemaphoreLike
 
-it("of a composed lock only its own waitTime counts, not those of its members", () =>
+it("a composed lock can time out if it has a waitTime, or if a member's type says so: a SpinLock's schedule may end", () =>
   types(() => {
-    const member = Lock.make("a", { waitTime: "1 second" })
+    const member = SpinLock.make("a")
+    const ending = SpinLock.make("a", { schedule: Schedule.recurs(3) })
     type Tokens = Readonly<Record<string, bigint>>
     expectTypeOf(MultiLock.make([member])).toEqualTypeOf<Lock.Lock<Service, never, Tokens>>()
+    expectTypeOf(MultiLock.make(["b", ending])).toEqualTypeOf<Lock.Lock<Service, LockTimeout, Tokens>>()
+    expectTypeOf(RedLock.make([ending])).toEqualTypeOf<Lock.Lock<Service, LockTimeout | QuorumNotReached>>()
     expectTypeOf(MultiLock.make([member], { waitTime: 1 })).toEqualTypeOf<Lock.Lock<Service, LockTimeout, Tokens>>()
     expectTypeOf(RedLock.make([member])).toEqualTypeOf<Lock.Lock<Service, QuorumNotReached>>()
     expectTypeOf(RedLock.make([member], { waitTime: 1 })).toEqualTypeOf<

@@ -8,16 +8,17 @@ import { lockOf } from "./internal/locks/LockImpl.ts"
 import { MultiLockImpl } from "./internal/locks/MultiLockImpl.ts"
 import type { GrantOptions } from "./AcquireOptions.ts"
 import type { Failures, Lock, LockOrName, Services, Token } from "./Lock.ts"
-import type { LockTimeout, TimeoutOf } from "./LockError.ts"
+import type { TimeoutOf } from "./LockError.ts"
 
 /**
  * A lock composed of several locks, held while all of them are. Members are locks of any kind, on the same service or,
  * bound with `Lock.provide`, on different ones; a name stands for `Lock.make(name)`. Every function of `Lock` works on it.
  * The token of its `Holding` is a record of its members' tokens by name.
  *
- * `waitTime` limits the wait for all members together; the members' own wait times are ignored. A fixed `leaseTime` begins
- * with the last member's grant. Losing one member means losing the whole: `LockLost` names it. Releasing frees all members,
- * and fails with each failure.
+ * `waitTime` limits the wait for all members together; the members' own wait times are ignored. (The type keeps their
+ * `LockTimeout`, which the end of a `SpinLock`'s schedule still brings.) A fixed `leaseTime` begins with the last member's
+ * grant; without one, each member has its own. Losing one member means losing the whole: `LockLost` names it. Releasing frees
+ * all members, and fails with each failure.
  *
  * **Details**
  *
@@ -57,7 +58,7 @@ export const make = <
   options?: GrantOptions<WaitTime>
 ): Lock<
   Services<Members[number]>,
-  Exclude<Failures<Members[number]>, LockTimeout> | TimeoutOf<WaitTime>,
+  Failures<Members[number]> | TimeoutOf<WaitTime>,
   Readonly<Record<string, Token<Members[number]>>>
 > =>
   new MultiLockImpl<Services<Members[number]>, any, Token<Members[number]>>(

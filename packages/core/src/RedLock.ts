@@ -9,7 +9,7 @@ import { checkQuorum } from "./internal/options/ClientOptions.ts"
 import { RedLockImpl } from "./internal/locks/RedLockImpl.ts"
 import type { TimeOptions } from "./AcquireOptions.ts"
 import type { Lock } from "./Lock.ts"
-import type { LockTimeout, QuorumNotReached, TimeoutOf } from "./LockError.ts"
+import type { QuorumNotReached, TimeoutOf } from "./LockError.ts"
 import type { QuorumOptions } from "./QuorumOptions.ts"
 
 /**
@@ -34,8 +34,9 @@ export interface RedLockOptions<out WaitTime extends Duration.Input | undefined 
  *
  * Fails with `QuorumNotReached` when too many servers still fail at the end of `waitTime`; the error says why each of them
  * failed. Fails with `InvalidLockOptions` before any command when an option is out of range, when there are no members or
- * duplicate ones, and when a quorum cannot keep a member: composed or fair locks, or sides of read-write locks mixed with
- * others.
+ * duplicate ones, and when a quorum cannot keep a member: composed or fair locks, sides of read-write locks mixed with
+ * others, or a member with a `leaseTime`, `maxHold`, `minHold` or `acknowledge` of its own. The members' own wait times are
+ * ignored. (The type keeps their `LockTimeout`, which the end of a `SpinLock`'s schedule still brings.)
  *
  * **When to use**
  *
@@ -83,7 +84,7 @@ export const make = <
 >(
   members: ReadonlyArray<Lock<R, E, T>>,
   options?: RedLockOptions<WaitTime>
-): Lock<R, Exclude<E, LockTimeout> | TimeoutOf<WaitTime> | QuorumNotReached, T> => {
+): Lock<R, E | TimeoutOf<WaitTime> | QuorumNotReached, T> => {
   const given: ReadonlyArray<Lock<R, E, any>> = Array.isArray(members) ? members : []
   const lock: Lock<R, any, any> = new RedLockImpl<R, E>(given.map(lockOf<R, E, bigint>), options, checkQuorum(options))
   return lock

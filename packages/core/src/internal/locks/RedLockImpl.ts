@@ -7,7 +7,7 @@ import { type AcquireError, InvalidLockOptions, type LockStoreError, QuorumNotRe
 import type { RedisLock } from "../../RedisLock.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
-import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
+import { type Invalid, isInvalid, refuseMinHold, timesOf } from "../options/acquireOptions.ts"
 import type { QuorumTimes } from "../options/ClientOptions.ts"
 import { combinedName, type NamedMember, quorumClient } from "../quorum/quorumClient.ts"
 import { type AnyLock, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
@@ -98,14 +98,34 @@ const problemOf = (members: ReadonlyArray<unknown>): Invalid | null => {
     if (!(member instanceof LockImpl) || member instanceof RedLockImpl) {
       return problem("its members must be single locks, not composed ones")
     }
-    const { invalid, kind } = member
+    const { invalid, kind, options } = member
     if (invalid !== null) return invalid
     if (kind.queued) return noQuorum(kind)
+    const refused = refuseOptions(options)
+    if (refused !== undefined) return refused
     first ??= kind
     if (kind.mode !== first.mode) return problem("its members must all be read locks, all write locks, or neither")
     if (kind.hasTokens !== first.hasTokens) return problem("its members must all have tokens, or none of them")
   }
   return null
+}
+
+/** The problem with a member's own options: the lock is acquired with those of the `RedLock`. Only its wait can be ignored. */
+const refuseOptions = (options: AcquireOptions | undefined): InvalidLockOptions | undefined => {
+  const times = timesOf(undefined, options)
+  if (isInvalid(times)) return times
+  const { acknowledge, leaseMillis, maxHoldMillis } = times
+  const option =
+    leaseMillis !== undefined
+      ? "leaseTime"
+      : maxHoldMillis !== undefined
+        ? "maxHold"
+        : acknowledge !== undefined
+          ? "acknowledge"
+          : undefined
+  if (option === undefined) return refuseMinHold(times, "a member of a RedLock")
+  const owner = option === "acknowledge" ? "the layer of that member" : "RedLock.make"
+  return new InvalidLockOptions({ option, problem: `a member of a RedLock cannot have its own; give it to ${owner}` })
 }
 
 /** Turns the store's report on its members into the lock's own failure. */

@@ -37,11 +37,12 @@ export const groupsOf = (
   return groups
 }
 
-/** Whether two single locks share a client and a slot. */
+/** Whether two single locks share a client and a slot, and ask for the same lease, as the command has one for all. */
 const isOneCommand = (first: PreparedAcquire, second: PreparedLockAcquire<unknown>): boolean =>
   first instanceof PreparedLockAcquire &&
   first.client === second.client &&
   first.client.store.slot(first.keys.lock) === second.client.store.slot(second.keys.lock) &&
+  leaseMillisOf(first) === leaseMillisOf(second) &&
   first.isJoinable
 
 /** Clients that have logged it. */
@@ -68,7 +69,7 @@ export const noteSpreadSlots = (lock: string, members: ReadonlyArray<PreparedAcq
 }
 
 /**
- * Acquires several locks of one client and slot by one command, all or none; replies the index of one that is taken. The caller must hold
+ * Acquires several locks of one client, slot and lease by one command, all or none; replies the index of one that is taken. The caller must hold
  * none of them.
  */
 export const tryAcquireTogether = (
