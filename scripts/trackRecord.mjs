@@ -42,6 +42,7 @@ const fixes = {
     file: `${internal}/client/RecentReleases.ts`,
     fixed: "leaseMillis!, tokenLifeMillis!, ...place",
     broken: "leaseMillis!, ...place"
+  },
   "done-twice": {
     file: "packages/core/src/LeaderElection.ts",
     fixed: 'exit?._tag !== "Success" && isLossOf',
@@ -492,6 +493,7 @@ const fixes = {
     file: "packages/core/src/LeaderElection.ts",
     fixed: "() => giveUpCandidacy(holding))",
     broken: "() => Effect.andThen(Effect.ignore(holding.release), giveUpCandidacy(holding)))"
+  },
   "member-closes": {
     file: `${internal}/client/LockClient.ts`,
     fixed: 'Effect.all([...quorums, leave], { concurrency: "unbounded", discard: true })',
