@@ -217,7 +217,8 @@ describe("a master that becomes a replica", { concurrent: true }, () => {
       () =>
         Effect.gen(function* () {
           const { address, failOver, replica } = yield* pair
-          const { run } = yield* client(address, { acknowledge: { replicas: 1, within: "50 seconds" } })
+          // storing a label would show the connection for commands that its server has become a replica
+          const { run } = yield* client(address, { acknowledge: { replicas: 1, within: "50 seconds" }, label: "" })
           yield* run(Lock.withLock(Effect.void, "report"))
           yield* failOver
           yield* replicate(yield* bare(yield* RedisServer.start()), replica)
