@@ -574,6 +574,31 @@ const fixes = {
     file: "packages/ioredis/src/internal/command/PendingCommands.ts",
     fixed: "          for (const command of pending.all) command.close()\n",
     broken: ""
+  },
+  "owner-on-terminal": {
+    file: "packages/cli/src/names/ls.ts",
+    fixed: "of: ({ owner }) => visible(owner)",
+    broken: "of: ({ owner }) => owner"
+  },
+  "others-lines": {
+    file: "packages/cli/src/bin.ts",
+    fixed: "console.warn = (...parts) => sayNow(format(...parts))\n",
+    broken: "void [format, sayNow]\n"
+  },
+  "stopped-command": {
+    file: "packages/cli/src/run/run.ts",
+    fixed: '  yield* group.signal("SIGCONT")\n',
+    broken: ""
+  },
+  "unusable-token": {
+    file: "packages/cli/src/ui/uiCommand.ts",
+    fixed: "/^[!-~]{16,}$/",
+    broken: "/^[^]{16,}$/"
+  },
+  "many-stars": {
+    file: "packages/cli/src/ui/glob.ts",
+    fixed: "`(?=([^]*?${each}))\\\\${i + 1}`",
+    broken: "`[^]*${each}`"
   }
 }
 
