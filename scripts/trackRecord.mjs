@@ -145,7 +145,7 @@ const fixes = {
   },
   "forgotten-release": {
     file: `${internal}/client/RecentReleases.ts`,
-    fixed: "this.#newer.set(id, new Sent(command, now))",
+    fixed: "this.#newer.push(new Sent(command, now))",
     broken: "void new Sent(command, now)"
   },
   "slow-shutdown": {
@@ -275,8 +275,8 @@ const fixes = {
   },
   "repeated-tries": {
     file: `${internal}/client/RecentReleases.ts`,
-    fixed: "const id = idOf(command)",
-    broken: "const id = `${idOf(command)} ${now}`"
+    fixed: "const id = idOf(sent.command)",
+    broken: "const id = `${idOf(sent.command)} ${sent.at}`"
   },
   "member-down": {
     file: `${internal}/store/quorum/votes.ts`,

@@ -45,9 +45,9 @@ class Sent {
 export class RecentReleases {
   readonly #client: ReleasingClient
   readonly #run: Store["run"]
-  /** By what they give back: one that is tried again is the same. */
-  #newer = new Map<string, Sent>()
-  #older = new Map<string, Sent>()
+  /** In the order in which they were sent: one that was tried again may be there several times. */
+  #newer: Array<Sent> = []
+  #older: ReadonlyArray<Sent> = []
   /** How many releases the newer ones count as. */
   #count = 0
   #since = 0
@@ -60,15 +60,13 @@ export class RecentReleases {
     this.#run = run
   }
 
-  /** Remembers a release that is sent now. */
+  /** Remembers a release that is sent now. Nothing is looked up: thousands may be sent in a second. */
   add(command: StoreCommand<unknown>): void {
     const now = this.#client.now()
-    if (this.#count >= mostPerSpan || now - this.#since >= spanMillis) this.#forget(now)
-    const id = idOf(command)
-    this.#older.delete(id)
-    // the latest are last
-    if (!this.#newer.delete(id)) this.#count += Math.max(1, command.args.length / argumentsPerRelease)
-    this.#newer.set(id, new Sent(command, now))
+    if (now - this.#since >= spanMillis) this.#forget(now)
+    else if (this.#count >= mostPerSpan) this.#makeRoom(now)
+    this.#newer.push(new Sent(command, now))
+    this.#count += weightOf(command)
   }
 
   /** Sends them again, in the background; the latest first, of which that server has most likely not heard. */
@@ -79,8 +77,8 @@ export class RecentReleases {
     if (since - this.#since >= spanMillis) this.#forget(since)
     // what an earlier reconnect has begun to send is among them
     this.#repeating?.interruptUnsafe()
-    const latestFirst = [...this.#older.values(), ...this.#newer.values()].toReversed()
-    this.#repeating = fork(this.#sendAgain(latestFirst, since + options.releaseTimeoutMillis, 50))
+    const all = latestOfEach([...this.#older, ...this.#newer])
+    this.#repeating = fork(this.#sendAgain(all, since + options.releaseTimeoutMillis, 50))
   }
 
   /** Sends each once, and then those again that have failed, after pauses that grow to a second: none of these holds up the others. */
@@ -102,12 +100,31 @@ export class RecentReleases {
     )
   }
 
+  /** Those that were tried again count once: they push out no others. */
+  #makeRoom(now: number): void {
+    this.#newer = latestOfEach(this.#newer).toReversed()
+    this.#count = this.#newer.reduce((sum, { command }) => sum + weightOf(command), 0)
+    if (this.#count > mostPerSpan / 2) this.#forget(now)
+  }
+
   #forget(now: number): void {
-    this.#older = now - this.#since < 2 * spanMillis ? this.#newer : new Map()
-    this.#newer = new Map()
+    this.#older = now - this.#since < 2 * spanMillis ? this.#newer : []
+    this.#newer = []
     this.#count = 0
     this.#since = now
   }
+}
+
+const weightOf = ({ args }: StoreCommand<unknown>): number => Math.max(1, args.length / argumentsPerRelease)
+
+/** Of each release the last try, the latest first. */
+const latestOfEach = (all: ReadonlyArray<Sent>): ReadonlyArray<Sent> => {
+  const latest = new Map<string, Sent>()
+  for (const sent of all.toReversed()) {
+    const id = idOf(sent.command)
+    if (!latest.has(id)) latest.set(id, sent)
+  }
+  return [...latest.values()]
 }
 
 /**
