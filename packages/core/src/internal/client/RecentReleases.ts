@@ -21,6 +21,9 @@ const spanMillis = 60_000
 const mostPerSpan = 5000
 const argumentsPerRelease = 10
 
+/** Between the first tries of a release, about. */
+const shortMillis = 200
+
 /** How many are under way at once: whatever else is sent meanwhile, and whoever waits for it, is behind these alone. */
 const mostAtOnce = 100
 
@@ -102,8 +105,11 @@ export class RecentReleases {
 
   /** Those that were tried again count once: they push out no others. */
   #makeRoom(now: number): void {
-    this.#newer = latestOfEach(this.#newer).toReversed()
-    this.#count = this.#newer.reduce((sum, { command }) => sum + weightOf(command), 0)
+    // in so short a time hardly any was tried again
+    if (now - this.#since > shortMillis) {
+      this.#newer = latestOfEach(this.#newer).toReversed()
+      this.#count = this.#newer.reduce((sum, { command }) => sum + weightOf(command), 0)
+    }
     if (this.#count > mostPerSpan / 2) this.#forget(now)
   }
 
