@@ -40,23 +40,24 @@ const contract = (backend: Backend): void => {
         })
       )
 
+      /** A caller whose effect runs, and fails when it is let go. */
+      const runningUntilItFails = (once: ReturnType<typeof numbered>) =>
+        Effect.gen(function* () {
+          const go = yield* Deferred.make<void>()
+          let isRunning = false
+          const work = Effect.suspend(() => {
+            isRunning = true
+            return Effect.andThen(Deferred.await(go), Effect.fail("no"))
+          })
+          const failing = yield* background(Effect.exit(RunOnce.run(work, once)))
+          yield* until(() => isRunning)
+          return { failing, go }
+        })
+
       it.effect("A failure is the caller's alone, and the next one that waits runs its own effect", () =>
         Effect.gen(function* () {
           const once = numbered()
-          const go = yield* Deferred.make<void>()
-          let isRunning = false
-          const failing = yield* background(
-            Effect.exit(
-              RunOnce.run(
-                Effect.suspend(() => {
-                  isRunning = true
-                  return Effect.andThen(Deferred.await(go), Effect.fail("no"))
-                }),
-                once
-              )
-            )
-          )
-          yield* until(() => isRunning)
+          const { failing, go } = yield* runningUntilItFails(once)
           const next = yield* background(elsewhere(RunOnce.run(Effect.succeed({ number: 2 }), once)))
           yield* Deferred.succeed(go, undefined)
           assert.deepStrictEqual(yield* Fiber.join(failing), Exit.fail("no"))
@@ -67,20 +68,7 @@ const contract = (backend: Backend): void => {
       it.effect("A waiter goes on after a transient failure that comes when it has its turn and has run nothing", () =>
         Effect.gen(function* () {
           const once = numbered()
-          const go = yield* Deferred.make<void>()
-          let isRunning = false
-          const failing = yield* background(
-            Effect.exit(
-              RunOnce.run(
-                Effect.suspend(() => {
-                  isRunning = true
-                  return Effect.andThen(Deferred.await(go), Effect.fail("no"))
-                }),
-                once
-              )
-            )
-          )
-          yield* until(() => isRunning)
+          const { failing, go } = yield* runningUntilItFails(once)
           let asked = 0
           let client = ""
           let hasFailed = false
