@@ -20,7 +20,7 @@ const kept = ":kept"
 /** Released, but taken until its minHold is over. */
 export const isKept = (owner: string): boolean => owner.endsWith(kept)
 
-/** Who has released a lock that is kept; any other owner as it is. */
+/** The owner without the mark of a kept lock: for one that is kept, whoever released it. */
 export const releaserOf = (owner: string): string => (isKept(owner) ? owner.slice(0, -kept.length) : owner)
 
 const longest = 60
