@@ -275,8 +275,8 @@ const fixes = {
   },
   "repeated-tries": {
     file: `${internal}/client/RecentReleases.ts`,
-    fixed: "const id = idOf(sent.command)",
-    broken: "const id = `${idOf(sent.command)} ${sent.at}`"
+    fixed: "if (id === idOf(first) || others.has(id)) continue",
+    broken: "void [id, first]"
   },
   "member-down": {
     file: `${internal}/store/quorum/votes.ts`,

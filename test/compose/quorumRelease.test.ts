@@ -2,7 +2,7 @@
  * Releasing on a quorum of stores in memory, under virtual time: by the holder, by force, and on members that are away.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Stream } from "effect"
+import { Effect, Exit, Fiber, Stream } from "effect"
 import { FairLock, InvalidLockOptions, Lock, NonReentrantLock, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
@@ -212,6 +212,26 @@ describe("the place of a client whose writers wait on a quorum", () => {
         yield* TestClock.adjust("20 seconds")
         const free = yield* Effect.forEach(stores, (store) => store.isFree(places))
         assert.isAtLeast(free.filter((isFree) => !isFree).length, 2, "a majority has its place")
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect(
+    "What was released of a quorum's lock is free after a failover at two of three members that forgets it",
+    () =>
+      Effect.gen(function* () {
+        const members = [yield* replicatedStore, yield* replicatedStore, yield* replicatedStore]
+        const [one, other] = [yield* quorumOf(members, { label: "" }), yield* quorumOf(members, { label: "" })]
+        const section = yield* background(as(one)(Lock.withLock(Effect.sleep("2 seconds"), "a")))
+        yield* TestClock.adjust("1 second")
+        for (const { lag } of members) yield* lag
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.join(section)
+        yield* members[0]!.failOver
+        yield* members[2]!.failOver
+        yield* TestClock.adjust("100 millis")
+        const rival = yield* background(as(other)(Lock.withLock(Effect.void, "a", { waitTime: "1 second" })))
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(rival.pollUnsafe(), Exit.void)
       }).pipe(Effect.scoped)
   )
 

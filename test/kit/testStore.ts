@@ -105,7 +105,7 @@ export const clientLayer = (store: Store, options?: RedisLock.RedisLockOptions) 
 
 /** A client whose locks a majority of these stores keeps. */
 export const quorumOf = (
-  stores: ReadonlyArray<TestStore>,
+  stores: ReadonlyArray<Pick<TestStore, "store">>,
   options?: RedisLock.RedisLockOptions,
   quorum?: Parameters<typeof RedisLock.layerQuorum>[1]
 ) =>

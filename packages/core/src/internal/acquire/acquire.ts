@@ -50,20 +50,23 @@ const ask = (
   startedAt: number,
   takesPlace = false
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-  const first = new FirstAsk(request, restore, startedAt, takesPlace)
-  return acquireOnce(request, first, first)
+  const first = new Ask(request, { waits: request.waitMillis > 0, startedAt, takesPlace })
+  return acquireOnce(request, first, new Begins(request, first, restore))
 }
 
-/** The request before there is any wait. Of those that are in flight at once, which only readers send, the first takes the place. */
-class FirstAsk extends Ask implements Outcomes<Hold, Hold, LockTimeout | LockReentered | LockStoreError> {
+/**
+ * What follows the request before there is any wait. Of those that are in flight at once, which only readers send, the first takes the place.
+ */
+class Begins implements Outcomes<Hold, Hold, LockTimeout | LockReentered | LockStoreError> {
   readonly restore: Restore
   readonly #request: AcquireRequest
+  readonly #ask: Ask
   readonly #messagesSeen: number | undefined
 
-  constructor(request: AcquireRequest, restore: Restore, startedAt: number, takesPlace: boolean) {
-    super(request, { waits: request.waitMillis > 0, startedAt, takesPlace })
+  constructor(request: AcquireRequest, ask: Ask, restore: Restore) {
     this.restore = restore
     this.#request = request
+    this.#ask = ask
     this.#messagesSeen = messagesSeenOf(request)
   }
 
@@ -72,11 +75,13 @@ class FirstAsk extends Ask implements Outcomes<Hold, Hold, LockTimeout | LockRee
   }
 
   onDenied(denial: Denial): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> {
-    return this.waits ? this.#wait(denial) : gaveUp(this.#request, this.startedAt, denial)
+    const { startedAt, waits } = this.#ask
+    return waits ? this.#wait(denial) : gaveUp(this.#request, startedAt, denial)
   }
 
   onSettled(isGranted: boolean): void {
-    if (this.takesPlace) this.client.lines.settle(this.keys.lock, this.kind.mode, isGranted)
+    const { client, keys, kind, takesPlace } = this.#ask
+    if (takesPlace) client.lines.settle(keys.lock, kind.mode, isGranted)
   }
 
   onTransient(failure: LockStoreError): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> {
@@ -84,11 +89,8 @@ class FirstAsk extends Ask implements Outcomes<Hold, Hold, LockTimeout | LockRee
   }
 
   #wait(answer: Denial | LockStoreError): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> {
-    return waitInLine(this.#request, this.restore, this.startedAt, {
-      answer,
-      messagesSeen: this.#messagesSeen,
-      ask: this
-    })
+    const ask = this.#ask
+    return waitInLine(this.#request, this.restore, ask.startedAt, { answer, messagesSeen: this.#messagesSeen, ask })
   }
 }
 

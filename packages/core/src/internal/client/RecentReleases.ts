@@ -34,13 +34,19 @@ interface ReleasingClient {
   readonly fork: (effect: Effect.Effect<void>) => Fiber<void>
 }
 
-class Sent {
-  readonly command: StoreCommand<unknown>
+/** A release that was sent. Thousands of them grow old: it refers to no more than sending it again takes. */
+class Sent implements StoreCommand<unknown> {
+  readonly operation: StoreCommand<unknown>["operation"]
+  readonly keys: StoreCommand<unknown>["keys"]
+  readonly args: StoreCommand<unknown>["args"]
+  /** In whole milliseconds: V8 keeps other numbers as objects. */
   readonly at: number
 
-  constructor(command: StoreCommand<unknown>, at: number) {
-    this.command = command
-    this.at = at
+  constructor({ args, keys, operation }: StoreCommand<unknown>, at: number) {
+    this.operation = operation
+    this.keys = keys
+    this.args = args
+    this.at = Math.ceil(at)
   }
 }
 
@@ -108,7 +114,7 @@ export class RecentReleases {
     // in so short a time hardly any was tried again
     if (now - this.#since > shortMillis) {
       this.#newer = latestOfEach(this.#newer).toReversed()
-      this.#count = this.#newer.reduce((sum, { command }) => sum + weightOf(command), 0)
+      this.#count = this.#newer.reduce((sum, sent) => sum + weightOf(sent), 0)
     }
     if (this.#count > mostPerSpan / 2) this.#forget(now)
   }
@@ -125,12 +131,23 @@ const weightOf = ({ args }: StoreCommand<unknown>): number => Math.max(1, args.l
 
 /** Of each release the last try, the latest first. */
 const latestOfEach = (all: ReadonlyArray<Sent>): ReadonlyArray<Sent> => {
-  const latest = new Map<string, Sent>()
+  const latest: Array<Sent> = []
+  // nearly always an owner, of one release: only for another one under the same owner are ids composed
+  const firstOf = new Map<unknown, Sent>()
+  const others = new Set<string>()
   for (const sent of all.toReversed()) {
-    const id = idOf(sent.command)
-    if (!latest.has(id)) latest.set(id, sent)
+    const owner = sent.args[0]
+    const first = firstOf.get(owner)
+    if (first === undefined) {
+      firstOf.set(owner, sent)
+    } else {
+      const id = idOf(sent)
+      if (id === idOf(first) || others.has(id)) continue
+      others.add(id)
+    }
+    latest.push(sent)
   }
-  return [...latest.values()]
+  return latest
 }
 
 /**
@@ -153,8 +170,8 @@ const releases: ReadonlySet<unknown> = new Set([
  * A release that left the lock to this client told no other, and kept a writer's place: on this server nobody else hands the lock over, and the
  * place would reserve it for a writer that has left. Where the lock is not handed over, the place is the client's, and may be in use again.
  */
-const repeated = ({ at, command: sent }: Sent, now: number, publish: string): StoreCommand<unknown> => {
-  const { args, keys, operation } = sent
+const repeated = (sent: Sent, now: number, publish: string): StoreCommand<unknown> => {
+  const { args, at, keys, operation } = sent
   if (operation === lock.operations.keep) {
     const [owner, millis] = args as readonly [string, number]
     return lock.keep({ lock: keys[0]! }, owner, Math.max(1, Math.ceil(millis - (now - at))))

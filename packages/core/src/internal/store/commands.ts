@@ -15,7 +15,7 @@ import { LockStoreError, type StoreReason } from "../../LockError.ts"
 import type { RedisScript, Reply } from "../../RedisDriver.ts"
 import type { Acknowledgement } from "../options/acquireOptions.ts"
 import { report } from "../report/ownTurn.ts"
-import type { StoreCommand } from "./operations/StoreOperation.ts"
+import type { Arguments, StoreCommand } from "./operations/StoreOperation.ts"
 import { type Cancellable, start, StartKey } from "./startable.ts"
 import type { Acknowledges, Store } from "./Store.ts"
 
@@ -222,6 +222,15 @@ export const sending =
   (command) =>
     new Command(command, sender)
 
+/** A spread would leave room for sixteen more. */
+const withLast = (args: Arguments, last: number): Arguments => {
+  // oxlint-disable-next-line unicorn/no-new-array -- Array.from calls its iterator
+  const all = new Array<string | number>(args.length + 1)
+  for (let i = 0; i < args.length; i++) all[i] = args[i]!
+  all[args.length] = last
+  return all
+}
+
 type OnExit<A> = (exit: Exit.Exit<A, LockStoreError>) => void
 
 /** A command as an Effect, which {@link start} starts without a fiber. */
@@ -236,7 +245,8 @@ class Command<A> extends Effectable.Class<A, LockStoreError> {
   }
 
   override asEffect(): Effect.Effect<A, LockStoreError> {
-    return Effect.callback(this[StartKey].bind(this))
+    // not bound, which takes longer than all else here
+    return Effect.callback((resume) => this[StartKey](resume))
   }
 
   [StartKey](onExit: OnExit<A>): SentCommand<A> {
@@ -283,7 +293,7 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
     if (this.#clock !== undefined) {
       this.#sentAt = clocks.now()
       const deadline = Math.floor(this.#clock.microsAt(this.#sentAt + lifeMillis) / 1000)
-      args = [...args, Math.max(0, deadline)]
+      args = withLast(args, Math.max(0, deadline))
     }
     this.#sent = start(run(operation.script, keys, args), this.#receive)
   }

@@ -7,7 +7,6 @@ import {
   acquireReply,
   type AcquireReply,
   type AcquireRule,
-  type Arguments,
   command,
   counted,
   firstArgument,
@@ -83,9 +82,6 @@ export const placeArguments = ({ hasAsked, placeAgeMillis }: TakesPlace): Readon
   Math.floor(placeAgeMillis * 1000)
 ]
 
-const placeKeys = ({ places }: LockKeys, takesPlace: TakesPlace | undefined): ReadonlyArray<string> =>
-  takesPlace === undefined ? [] : [places]
-
 /**
  * `tokenKey` is the key of the last token: the lock itself for a kind without tokens. With `takesPlace` the owner has a place once it is
  * denied, until it is granted the lock or released.
@@ -100,8 +96,10 @@ export const acquire = (
   const isNew = takesPlace === undefined || (!takesPlace.hasAsked && takesPlace.placeAgeMillis === 0)
   return command(
     operations.acquire,
-    [keys.lock, tokenKey, ...placeKeys(keys, takesPlace)],
-    [owner, leaseMillis, tokenLifeMillis, ...(isNew ? [] : ["", ...placeArguments(takesPlace)])]
+    takesPlace === undefined ? [keys.lock, tokenKey] : [keys.lock, tokenKey, keys.places],
+    isNew
+      ? [owner, leaseMillis, tokenLifeMillis]
+      : [owner, leaseMillis, tokenLifeMillis, "", ...placeArguments(takesPlace)]
   )
 }
 
@@ -112,17 +110,19 @@ export const acquireFenced = (
   leaseMillis: number,
   takesPlace?: TakesPlace
 ): StoreCommand<AcquireReply> =>
-  command(
-    operations.acquireFenced,
-    [keys.lock, keys.token, ...placeKeys(keys, takesPlace)],
-    [owner, leaseMillis, ...(takesPlace === undefined ? [] : placeArguments(takesPlace))]
-  )
+  takesPlace === undefined
+    ? command(operations.acquireFenced, [keys.lock, keys.token], [owner, leaseMillis])
+    : command(
+        operations.acquireFenced,
+        [keys.lock, keys.token, keys.places],
+        [owner, leaseMillis, ...placeArguments(takesPlace)]
+      )
 
 /** Sets the number of an owner's holds; replies 1, or 0 if it has none. */
 export const hold = ({ lock }: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> =>
   command(operations.hold, [lock], [owner, count, leaseMillis])
 
-/** How a release hands the lock over: what the owner that it is handed over to gets. */
+/** How a release hands the lock over: what the owner that it is handed over to gets. See `lua/include/hand_over/hand_over.lua`. */
 export interface HandOverTerms {
   /** Its lease, until it extends it. */
   readonly leaseMillis: number
@@ -132,23 +132,19 @@ export interface HandOverTerms {
   readonly tokenLifeMillis: number | undefined
 }
 
-/** The last keys and arguments of a release, if it hands over; see `lua/include/hand_over/hand_over.lua`. */
-export const handOverKeys = ({ places }: LockKeys, terms: HandOverTerms | undefined): ReadonlyArray<string> =>
-  terms === undefined ? [] : [places, terms.tokenKey]
-
-export const handOverArguments = (terms: HandOverTerms | undefined): Arguments =>
-  terms === undefined ? [] : [terms.leaseMillis, terms.tokenLifeMillis ?? ""]
-
 /**
  * Replies 1 + the number of clients that were woken to ask: released; 0 free; -1 held by another. With `terms` the lock goes to the owner
  * whose place is the oldest, and an owner that does not hold the lock loses its place.
  */
 export const release = (keys: LockKeys, owner: string, publish: string, terms?: HandOverTerms): StoreCommand<number> =>
-  command(
-    operations.release,
-    [keys.lock, keys.channel, ...handOverKeys(keys, terms)],
-    [owner, publish, ...handOverArguments(terms)]
-  )
+  // of literals: a spread leaves room for sixteen more, and many releases are remembered
+  terms === undefined
+    ? command(operations.release, [keys.lock, keys.channel], [owner, publish])
+    : command(
+        operations.release,
+        [keys.lock, keys.channel, keys.places, terms.tokenKey],
+        [owner, publish, terms.leaseMillis, terms.tokenLifeMillis ?? ""]
+      )
 
 /** Gives the lock back, but keeps it taken for so long. Replies 1: released; 0 free; -1 held by another. */
 export const keep = ({ lock }: Pick<LockKeys, "lock">, owner: string, millis: number): StoreCommand<number> =>

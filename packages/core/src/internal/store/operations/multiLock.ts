@@ -2,7 +2,7 @@
  * `lua/multi_lock/`: several locks of one slot, all or none.
  */
 import type { LockKeys } from "../keys.ts"
-import { handOverArguments, handOverKeys, type HandOverTerms } from "./lock.ts"
+import type { HandOverTerms } from "./lock.ts"
 import { command, operation, type StoreCommand } from "./StoreOperation.ts"
 
 /** The tokens, one for all or one for each lock; or the lock that another owner holds. */
@@ -54,7 +54,9 @@ export const release = (
   const terms = locks[0]?.terms
   return command(
     operations.release,
-    locks.flatMap(({ keys, terms }) => [keys.lock, keys.channel, ...handOverKeys(keys, terms)]),
-    [owner, ...(terms === undefined ? ["", ""] : handOverArguments(terms)), ...locks.map(({ publish }) => publish)]
+    locks.flatMap(({ keys, terms }) =>
+      terms === undefined ? [keys.lock, keys.channel] : [keys.lock, keys.channel, keys.places, terms.tokenKey]
+    ),
+    [owner, terms?.leaseMillis ?? "", terms?.tokenLifeMillis ?? "", ...locks.map(({ publish }) => publish)]
   )
 }

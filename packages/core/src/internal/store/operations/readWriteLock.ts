@@ -2,7 +2,7 @@
  * `lua/read_lock/` and `lua/write_lock/`: the two sides of Redisson's RReadWriteLock.
  */
 import type { LockKeys } from "../keys.ts"
-import { handOverArguments, handOverKeys, type HandOverTerms, placeArguments, type TakesPlace } from "./lock.ts"
+import { type HandOverTerms, placeArguments, type TakesPlace } from "./lock.ts"
 import {
   type AcquireReply,
   acquireReply,
@@ -113,6 +113,12 @@ const sideKeys = ({ holdsStem, lock, readWriteChannel, readers }: LockKeys): Rea
   readers
 ]
 
+/** Those, and the last ones if it hands over. Literals, as in `lock.release`. */
+const releaseKeys = (keys: LockKeys, terms: HandOverTerms | undefined): ReadonlyArray<string> =>
+  terms === undefined
+    ? sideKeys(keys)
+    : [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers, keys.places, terms.tokenKey]
+
 /** Ends the hold of this number, so that `count` remain; replies below 1 when the owner does not hold. */
 export const removeReadHold = (
   keys: LockKeys,
@@ -134,8 +140,8 @@ export const releaseRead = (
 ): StoreCommand<number> =>
   command(
     operations.releaseRead,
-    [...sideKeys(keys), ...handOverKeys(keys, terms)],
-    [owner, publish, ...handOverArguments(terms)]
+    releaseKeys(keys, terms),
+    terms === undefined ? [owner, publish] : [owner, publish, terms.leaseMillis, terms.tokenLifeMillis ?? ""]
   )
 
 /** The same; an owner that does not hold the lock gives up the place of `placeOwner`: nobody's, if that is empty. */
@@ -145,16 +151,14 @@ export const releaseWrite = (
   publish: string,
   placeOwner: string,
   terms?: HandOverTerms
-): StoreCommand<number> => {
-  const its = sideKeys(keys)
-  return terms === undefined
-    ? command(operations.releaseWrite, [...its, keys.places], [owner, publish, "", "", placeOwner])
-    : command(
-        operations.releaseWrite,
-        [...its, ...handOverKeys(keys, terms)],
-        [owner, publish, ...handOverArguments(terms), placeOwner]
-      )
-}
+): StoreCommand<number> =>
+  command(operations.releaseWrite, terms === undefined ? [...sideKeys(keys), keys.places] : releaseKeys(keys, terms), [
+    owner,
+    publish,
+    terms?.leaseMillis ?? "",
+    terms?.tokenLifeMillis ?? "",
+    placeOwner
+  ])
 
 /** A reader with all its holds. */
 interface Reader {
