@@ -18,6 +18,21 @@ const fixes = {
     fixed: "Stream.suspend(() => member.store.invalidations ?? Stream.empty)",
     broken: "(member.store.invalidations ?? Stream.empty)"
   },
+  "charged-twice": {
+    file: "packages/core/src/LockError.ts",
+    fixed: "this.workDone !== true && transientReasons.has(this.reason)",
+    broken: "transientReasons.has(this.reason)"
+  },
+  "error-after-release": {
+    file: `${internal}/hold/release.ts`,
+    fixed: "let mayBeReleased = mayHaveRun(failed)",
+    broken: "let mayBeReleased = failure.isOutcomeUnknown"
+  },
+  "uncounted-refusals": {
+    file: `${internal}/store/acknowledgements.ts`,
+    fixed: "    this.#onFailure?.(reason)\n",
+    broken: ""
+  },
   "fair-queue-left": {
     file: `${internal}/wait/FairQueue.ts`,
     fixed: "    if (owners.length === 0) return\n",

@@ -2,9 +2,19 @@
  * A release takes no longer than the release timeout, however long the store takes to answer.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber } from "effect"
+import { Effect, Exit, Fiber, Schedule } from "effect"
 import { TestClock } from "effect/testing"
-import { Lock, MultiLock, RedisLock, Semaphore } from "effect-redis-lock"
+import {
+  Lock,
+  LockStoreError,
+  MultiLock,
+  PermitSemaphore,
+  ReadWriteLock,
+  RedisLock,
+  RedLock,
+  Semaphore
+} from "effect-redis-lock"
+import { storeError } from "../kit/exits.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
@@ -55,6 +65,45 @@ describe("a store that answers late", () => {
   }
 })
 
+describe("a section whose work is done, while its release is not confirmed", () => {
+  const reader = ReadWriteLock.make("a").readLock
+  const sections: typeof uses = {
+    ...uses,
+    "a reader": (body) => Lock.withLock(body, reader),
+    "permits with ids": (body) => PermitSemaphore.withPermit(body, PermitSemaphore.make("a", { permits: 1 })),
+    "a re-entry": (body) => Lock.withLock(Lock.withLock(body, "a"), "a"),
+    "two locks that one command releases": (body) =>
+      Lock.withLock(body, MultiLock.make([Lock.make("a"), Lock.make("b")])),
+    "a lock and a reader": (body) => Lock.withLock(body, MultiLock.make([Lock.make("b"), reader])),
+    "a RedLock": (body) => Lock.withLock(body, RedLock.make([Lock.make("a")]))
+  }
+  for (const [what, section] of Object.entries(sections)) {
+    it.effect(`A retry of transient failures does not do the work under ${what} twice`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const service = yield* clientOf(server, { releaseTimeout: "1 second", watchdogLeaseTime: "1 minute" })
+        let runs = 0
+        const work = Effect.sync(() => {
+          runs++
+          server.isDown = true
+        })
+        const charge = Effect.retry(as(service)(section(work)), {
+          while: (error) => error instanceof LockStoreError && error.isTransient,
+          schedule: Schedule.spaced("500 millis")
+        })
+        const charging = yield* Effect.forkChild(Effect.exit(charge), { startImmediately: true })
+        yield* TestClock.adjust("5 seconds")
+        server.isDown = false
+        yield* TestClock.adjust("5 seconds")
+        assert.strictEqual(runs, 1)
+        const error = storeError(yield* Fiber.join(charging))
+        assert.isTrue(error.workDone)
+        assert.include(error.message, "the work is done")
+      }).pipe(Effect.scoped)
+    )
+  }
+})
+
 it.effect("A release is repeated in the foreground for as long as the release timeout, even a long one", () =>
   Effect.gen(function* () {
     const server = yield* testStore()
@@ -66,6 +115,21 @@ it.effect("A release is repeated in the foreground for as long as the release ti
     server.isDown = false
     yield* TestClock.adjust("2 seconds")
     assert.isTrue(Exit.isSuccess(yield* Fiber.join(section).pipe(Effect.exit)))
+  }).pipe(Effect.scoped)
+)
+
+it.effect("A release that has run is no loss, although the server reports an error of the script", () =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    let releases = 0
+    const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+      operation === "lock/release" && releases++ === 0 ? Effect.andThen(run(), fail("Failed")) : run()
+    )
+    const service = yield* clientOf({ store })
+    const section = yield* Effect.forkChild(as(service)(Lock.withLock(Effect.succeed("done"), "a")))
+    yield* TestClock.adjust("1 second")
+    assert.strictEqual(yield* Fiber.join(section), "done")
+    assert.strictEqual(releases, 2)
   }).pipe(Effect.scoped)
 )
 

@@ -330,6 +330,26 @@ it.effect("Commands that fail are counted by their reason, and every reason is t
   }).pipe(withOwnMetrics)
 )
 
+it.effect("A grant that no replica acknowledges counts as a command that failed", () =>
+  Effect.gen(function* () {
+    const alone = Layer.succeed(RedisDriver.RedisDriver, {
+      eval: () => Effect.succeed(1),
+      subscribe: () => Stream.never,
+      scan: () => Stream.empty,
+      publish: "PUBLISH",
+      slot: () => 0,
+      server: () => "",
+      commandTimeoutMillis: 1000,
+      // the script has the grant, and WAIT counts no replica
+      sendBlocking: (_, commands) => Effect.succeed(commands.map(([name]) => (name === "EVAL" ? [1] : 0)))
+    })
+    yield* Effect.flip(Lock.withLock(Effect.void, "a", { waitTime: 0, acknowledge: { replicas: 1 } })).pipe(
+      Effect.provide(Layer.provide(RedisLock.layer(), alone))
+    )
+    assert.deepStrictEqual(yield* metricsAboveZero, { "redis_lock.store.errors error.type=NotReplicated": 1 })
+  }).pipe(withOwnMetrics)
+)
+
 it.effect("Durations are exported in seconds, under the names that Prometheus gives them", () =>
   Effect.gen(function* () {
     yield* Effect.forkChild(Lock.withLock(Effect.sleep("2 seconds"), "a"))

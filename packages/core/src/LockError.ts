@@ -319,6 +319,11 @@ export type StoreReason = typeof StoreReason.Type
  * Redis, or another store, could not run an operation. `reason` distinguishes the cases, `operation` names the attempted
  * operation.
  *
+ * **Gotchas**
+ *
+ * A section fails with it also after its work has succeeded, if Redis does not confirm the release: then `workDone` is true, and `isTransient`
+ * is false whatever the reason, so that a retry like that below does not do the work twice.
+ *
  * @example
  * ```ts
  * import { Effect, Schedule } from "effect"
@@ -349,6 +354,10 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
     found: Schema.optional(Schema.String),
     /** True if some servers of a quorum have run the command, or may have, though too few; whatever the reason. */
     mayHaveRun: Schema.optional(Schema.Boolean),
+    /**
+     * True if the work under the lock was done, and Redis has not confirmed the release. To run the section again would do the work again.
+     */
+    workDone: Schema.optional(Schema.Boolean),
     cause: Schema.optional(Schema.Defect())
   }
 ) {
@@ -359,9 +368,13 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
         `Choose another name, or a key prefix.`
       )
     }
-    // their texts say everything
+    // their texts say everything about an acquisition
     const name = nameOf(this.cause)
-    if (name === "effect-redis-lock/QuorumNotReached" || name === "effect-redis-lock/LockNotReplicated") {
+    const isAcquisition = this.workDone !== true
+    if (
+      isAcquisition &&
+      (name === "effect-redis-lock/QuorumNotReached" || name === "effect-redis-lock/LockNotReplicated")
+    ) {
       return causeText(this.cause)
     }
     const cause = isError(this.cause) ? ` (${causeText(this.cause)})` : ""
@@ -376,10 +389,10 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
   }
 
   /**
-   * Whether the same call may succeed a little later.
+   * Whether the same call may succeed a little later, and has done nothing yet: never with `workDone`.
    */
   get isTransient(): boolean {
-    return transientReasons.has(this.reason)
+    return this.workDone !== true && transientReasons.has(this.reason)
   }
 }
 

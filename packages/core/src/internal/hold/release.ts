@@ -4,7 +4,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { type LockLost, LockStoreError, QuorumNotReached } from "../../LockError.ts"
+import { type LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { handOverTerms, type OwnerRef } from "../kinds/kinds.ts"
 import { ownerText } from "../report/shown.ts"
@@ -66,7 +66,8 @@ const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost 
       reply >= 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", client.now())),
     onFailure: (error): Effect.Effect<void, LockLost | LockStoreError> => {
       if (!isFinal(error)) client.gaveUp.at = client.now()
-      return Effect.fail(lease.checkLost(client.now()) ?? error)
+      const lost = lease.checkLost(client.now())
+      return Effect.fail(lost ?? afterWork(lease, error, "the holds around it keep the lock"))
     }
   })
 }
@@ -178,10 +179,10 @@ class PendingRelease {
     }
     const failure = error.value
     const until = Math.min(lease.deadline, this.#sentAt + client.options.releaseTimeoutMillis)
-    let mayBeReleased = mayHaveReleased(failure)
-    const send = Effect.tapError(
+    let mayBeReleased = mayHaveRun(failed)
+    const send = Effect.tapCause(
       Effect.suspend(() => sendWithin(client, sendRelease(lease), until - client.now(), lease.name)),
-      (failure) => Effect.sync(() => void (mayBeReleased ||= mayHaveReleased(failure)))
+      (cause) => Effect.sync(() => void (mayBeReleased ||= mayHaveRun(cause)))
     )
     const repeated = Effect.matchEffect(
       retryAfter(failure, send, (pause) => client.now() + pause < until),
@@ -192,11 +193,9 @@ class PendingRelease {
           return lost === undefined ? Effect.void : Effect.fail(lost)
         },
         onFailure: (failure) => {
-          const { cause, reason } = failure
           if (!isFinal(failure)) client.gaveUp.at = client.now()
           client.background(releaseUntilConfirmed(lease, lease.overAt))
-          const operation = `release (the work is done; ${outlook(lease)})`
-          return Effect.fail(new LockStoreError({ operation, lock: lease.name, reason, cause }))
+          return Effect.fail(afterWork(lease, failure, outlook(lease)))
         }
       }
     )
@@ -287,10 +286,6 @@ export const sendWithin = <A>(
         }
       })
 
-/** Some members of a quorum may have run it even if too few have answered. */
-const mayHaveReleased = ({ cause, isOutcomeUnknown }: LockStoreError): boolean =>
-  isOutcomeUnknown || cause instanceof QuorumNotReached
-
 /** How a release goes about that is repeated until it is confirmed. */
 interface RepeatedTerms {
   /** Empty to notify nobody. */
@@ -321,6 +316,17 @@ export const releaseUntilConfirmed = (
       return Effect.as(warned, undefined)
     }
   )
+
+/** The error of a release that was not confirmed: it says that the work was done, so that nobody repeats it. */
+const afterWork = ({ name }: Lease, { cause, mayHaveRun, reason }: LockStoreError, expect: string): LockStoreError =>
+  new LockStoreError({
+    operation: `release (the work is done; ${expect})`,
+    lock: name,
+    reason,
+    mayHaveRun,
+    workDone: true,
+    cause
+  })
 
 /** What to expect of a release that is repeated in the background. */
 const outlook = ({ kind }: Lease): string =>

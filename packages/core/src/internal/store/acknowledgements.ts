@@ -40,14 +40,18 @@ type Driver = Pick<RedisDriver["Service"], "server" | "slot" | "commandTimeoutMi
 const maxLanes = 1000
 
 /** How grants wait for the replicas of a driver's servers. */
-export const acknowledgements = (driver: Driver): Acknowledges => {
+export const acknowledgements = (
+  driver: Driver,
+  /** Told of every grant that was not acknowledged, and of every failure to ask. */
+  onFailure?: (reason: StoreReason) => void
+): Acknowledges => {
   const lanes = new Map<string, Lane>()
   const laneOf = (key: string, wanted: Acknowledgement): Lane => {
     const id = `${driver.server(key)} ${wanted.replicas} ${wanted.withinMillis}`
     let lane = lanes.get(id)
     if (lane === undefined) {
       if (lanes.size === maxLanes) lanes.clear()
-      lanes.set(id, (lane = new Lane(driver, wanted)))
+      lanes.set(id, (lane = new Lane(driver, wanted, onFailure)))
     }
     return lane
   }
@@ -73,6 +77,7 @@ interface Pending {
 class Lane {
   readonly #driver: Driver
   readonly #wanted: Acknowledgement
+  readonly #onFailure: ((reason: StoreReason) => void) | undefined
   /** Whether the number of replicas depends on how many are online. */
   readonly #counts: boolean
   /** How many replicas the master last reported as online. */
@@ -83,8 +88,9 @@ class Lane {
   #isBusy = false
   #pending: Array<Pending> = []
 
-  constructor(driver: Driver, wanted: Acknowledgement) {
+  constructor(driver: Driver, wanted: Acknowledgement, onFailure: ((reason: StoreReason) => void) | undefined) {
     this.#driver = driver
+    this.#onFailure = onFailure
     this.#wanted = wanted
     this.#counts = typeof wanted.replicas !== "number"
   }
@@ -105,7 +111,7 @@ class Lane {
       const failure = Exit.isFailure(exit) ? errorOf(exit.cause) : refused
       this.#isReady = failure === undefined
       for (const { lock, settle } of this.#preparing.splice(0)) {
-        settle(failure === undefined ? Exit.void : storeFailure(lock, failure.reason, failure))
+        settle(failure === undefined ? Exit.void : this.#failure(lock, failure.reason, failure))
       }
     })
   }
@@ -146,7 +152,7 @@ class Lane {
         this.#settleAll(groups, asked, exit.value)
       } else {
         const error = errorOf(exit.cause)
-        for (const { lock, settle } of batch) settle(storeFailure(lock, afterRun(error.reason), error))
+        for (const { lock, settle } of batch) settle(this.#failure(lock, afterRun(error.reason), error))
       }
       if (this.#pending.length > 0 && !this.#isBusy) this.#confirmAll()
     })
@@ -163,11 +169,11 @@ class Lane {
       for (const [j, pending] of group.entries()) {
         const { lock, settle } = pending
         if (error !== undefined) {
-          settle(storeFailure(lock, afterRun(error.reason), error))
+          settle(this.#failure(lock, afterRun(error.reason), error))
         } else if ((confirmed as ReadonlyArray<number>)[j] !== 1) {
           const problem =
             "the server that was to confirm the grant does not have it: another one has taken over meanwhile"
-          settle(storeFailure(lock, "ConnectionLost", new Error(problem)))
+          settle(this.#failure(lock, "ConnectionLost", new Error(problem)))
         } else if (Number(waited) >= wanted) {
           settle(Exit.void)
         } else if (asked < wanted && !pending.isAgain) {
@@ -177,10 +183,15 @@ class Lane {
         } else {
           const acknowledged = Number(waited)
           const within = Duration.millis(withinMillis)
-          settle(storeFailure(lock, "NotReplicated", new LockNotReplicated({ lock, wanted, acknowledged, within })))
+          settle(this.#failure(lock, "NotReplicated", new LockNotReplicated({ lock, wanted, acknowledged, within })))
         }
       }
     }
+  }
+
+  #failure(lock: string, reason: StoreReason, cause: unknown): Exit.Exit<never, LockStoreError> {
+    this.#onFailure?.(reason)
+    return Exit.fail(new LockStoreError({ operation: "grant/confirm", lock, reason, cause }))
   }
 
   /** Sends commands together, of which the last one blocks; the replicas are counted right before it, if that matters. */
@@ -224,6 +235,3 @@ const errorOf = (cause: Cause.Cause<RedisDriverError>): RedisDriverError => {
   const error = Cause.squash(cause)
   return error instanceof RedisDriverError ? error : new RedisDriverError({ reason: "ConnectionLost", cause: error })
 }
-
-const storeFailure = (lock: string, reason: StoreReason, cause: unknown): Exit.Exit<never, LockStoreError> =>
-  Exit.fail(new LockStoreError({ operation: "grant/confirm", lock, reason, cause }))

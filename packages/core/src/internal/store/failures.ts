@@ -34,7 +34,7 @@ export const isForbidden = (cause: Cause.Cause<LockStoreError>): boolean =>
 /** Whether a command that failed may have run anyway. */
 export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
   !cause.reasons.every((reason) => {
-    if (reason._tag !== "Fail") return false
+    if (reason._tag !== "Fail" || reason.error.isOutcomeUnknown) return false
     const quorum = reason.error.cause
     // the server cannot do what was wanted, and was sent nothing
     if (quorum instanceof InvalidLockOptions) return true

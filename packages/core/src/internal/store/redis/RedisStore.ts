@@ -45,7 +45,7 @@ export const storeOver = (
     acknowledges:
       driver.sendBlocking === undefined
         ? undefined
-        : acknowledgements({ ...driver, sendBlocking: driver.sendBlocking }),
+        : acknowledgements({ ...driver, sendBlocking: driver.sendBlocking }, onFailure),
     reconnects: driver.reconnects,
     invalidations:
       driver.invalidations && mapStreamError(driver.invalidations, toStoreError("tracking", "__redis__:invalidate"))
