@@ -3,8 +3,8 @@
  */
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Scope } from "effect"
-import { Lock, type RedisLock } from "effect-redis-lock"
+import { Effect, Fiber, type Scope } from "effect"
+import { CountDownLatch, Lock, MultiLock, type RedisLock } from "effect-redis-lock"
 import { Redis } from "ioredis"
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 import { type Client, client, clientOver } from "../kit/clients.ts"
@@ -13,7 +13,8 @@ import { eventually } from "../kit/eventually.ts"
 import { loss, storeError } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
 import { bare, reconnectsAtOnce } from "../kit/server/bareRedis.ts"
-import { isTracked, lockKey, renewed } from "../kit/server/conditions.ts"
+import { connected, isTracked, lockKey, renewed } from "../kit/server/conditions.ts"
+import { behindProxy } from "../kit/server/onServer.ts"
 import { takesPlace } from "../kit/server/places.ts"
 
 /** An address that can lead new connections elsewhere, as a name in DNS does; those that stand stay where they are. */
@@ -228,6 +229,62 @@ describe("a master that becomes a replica", { concurrent: true }, () => {
         }).pipe(Effect.scoped)
     )
   }
+
+  it.live(
+    "Commands in flight behind one that a replica has refused may have run, as it may have been promoted: they are rolled back",
+    behindProxy(({ proxy, redis }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(proxy, {
+          commandTimeout: "1 minute",
+          watchdogLeaseTime: "5 minutes",
+          label: ""
+        })
+        const { run } = mine
+        const atOnce = { waitTime: 0 } as const
+        yield* run(Lock.withLock(Effect.void, "warm-up"))
+        yield* run(CountDownLatch.trySetCount("latch", 2))
+        // a replica that has never reached its master keeps what it has
+        yield* Effect.promise(() => redis.replicaof("127.0.0.1", 1))
+        yield* proxy.stallReplies
+        const start = <A, E>(self: Effect.Effect<A, E, RedisLock.RedisLock>) =>
+          Effect.forkScoped(run(self), { startImmediately: true })
+        const refused = yield* start(Lock.withLock(Effect.void, "refused", atOnce))
+        yield* eventually(
+          "the replica has refused a command",
+          () => redis.info("errorstats"),
+          (stats) => /errorstat_READONLY:count=[1-9]/.test(stats)
+        )
+        yield* proxy.stall
+        const names = ["one", "several:1", "latch", "waited"]
+        const sent = yield* proxy.stallRepliesAfter((sent) => names.every((name) => sent.includes(name)))
+        const one = yield* start(Lock.withLock(Effect.void, "one", atOnce))
+        const several = yield* start(Lock.withLock(Effect.void, MultiLock.make(["several:1", "several:2"]), atOnce))
+        const countDown = yield* start(CountDownLatch.countDown("latch"))
+        const waiter = yield* start(Lock.withLock(Effect.succeed("in"), "waited"))
+        yield* sent
+        yield* Effect.promise(() => redis.replicaof("NO", "ONE"))
+        // what is held back comes at once: the replica's refusal to the client, the other commands to the master
+        yield* proxy.delay("5 seconds")
+        yield* proxy.resume
+        const first = storeError(yield* Fiber.await(refused))
+        assert.deepInclude(first, { reason: "ReadOnly", isOutcomeUnknown: false })
+        for (const fiber of [one, several, countDown]) {
+          const error = storeError(yield* Fiber.await<unknown, unknown>(fiber))
+          assert.strictEqual(error.reason, "ConnectionLost")
+          assert.isTrue(error.isOutcomeUnknown)
+          assert.include(error.message, "the server was a replica: READONLY")
+        }
+        yield* proxy.delay(0)
+        assert.strictEqual(yield* Fiber.join(waiter), "in")
+        for (const name of ["one", "several:1", "several:2"]) {
+          yield* lockKey(redis, `redisson_lock_token:{${name}}`, "there")
+          yield* lockKey(redis, name, "gone")
+        }
+        yield* connected(mine)
+        assert.strictEqual(yield* run(CountDownLatch.countDown("latch")), 0)
+      })
+    )
+  )
 
   it.live("A replica that is given as the server is connected to again at most once a second", () =>
     Effect.gen(function* () {

@@ -151,9 +151,9 @@ export interface IoRedisOptions {
  * `InvalidLockOptions` if the URL or an option is wrong. No error and no log line shows a password.
  *
  * If the server says that it is a replica (`ReadOnly`), such as a former master whose address now leads to the new one, the
- * connection is replaced, at most once a second, and those for subscriptions and `acknowledge` follow: commands in flight fail with
- * `ReadOnly`, and waiters retry by themselves. A `retryStrategy` that gives up ends the connection for good: commands and waiters
- * then fail with `Closed`, which is not transient.
+ * connection is replaced, at most once a second, and those for subscriptions and `acknowledge` follow. Other commands in flight fail
+ * with `ConnectionLost`, as the server may have been promoted and have run them; waiters retry by themselves. A `retryStrategy` that
+ * gives up ends the connection for good: commands and waiters then fail with `Closed`, which is not transient.
  *
  * Logs a warning when a connection is lost, another one when reconnecting is refused or given up for good, and a line when the
  * connection is back.

@@ -126,9 +126,10 @@ export class ScriptCommand implements ScriptRequest {
       this.send(writer)
     } else {
       const { connection } = this.#writer!
-      const failure = connection.leavesReplica ?? failureOf(error)
-      this.settle(Exit.fail(failure))
+      const failure = failureOf(error)
+      // before its caller goes on, who may send the next command at once
       if (failure.reason === "ReadOnly") connection.onReadOnly(failure)
+      this.settle(Exit.fail(failure.reason === "ConnectionLost" ? (connection.leavesReplica ?? failure) : failure))
     }
   }
 }

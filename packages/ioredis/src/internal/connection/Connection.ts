@@ -152,9 +152,18 @@ export class Connection {
     this.#end(failure.cause as Error)
   }
 
-  /** Why commands in flight are not run: the server is a replica, and the connection is being replaced. */
+  /**
+   * The failure of commands without a reply where the connection is being replaced because its server was a replica: it may have been
+   * promoted since, and have run them.
+   */
   get leavesReplica(): RedisDriver.RedisDriverError | undefined {
-    return this.#failure?.reason === "ReadOnly" ? this.#failure : undefined
+    const failure = this.#failure
+    if (failure?.reason !== "ReadOnly") return undefined
+    const { message } = failure.cause as Error
+    return new RedisDriver.RedisDriverError({
+      reason: "ConnectionLost",
+      cause: new Error(`it was replaced because the server was a replica: ${message}`, { cause: failure.cause })
+    })
   }
 
   /** Whether the connection before this one led to a replica: its address may lead to another server by now. */
