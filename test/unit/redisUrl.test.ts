@@ -223,6 +223,7 @@ describe("options of ioredis", () => {
     { protocol: 4 },
     { keepAlive: "x" },
     { commandTimeout: Number.NaN },
+    { connectTimeout: "1 second" },
     { disconnectTimeout: -1 },
     { maxLoadingRetryTime: "abc" },
     { socketTimeout: Number.POSITIVE_INFINITY },

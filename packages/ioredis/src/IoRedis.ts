@@ -112,7 +112,8 @@ export interface IoRedisOptions {
    */
   readonly commandTimeout?: Duration.Input | undefined
   /**
-   * How long connecting may take. Default: 10 seconds.
+   * How long connecting may take. `ioredis.connectTimeout`, on a cluster `ioredis.redisOptions.connectTimeout`, takes precedence for each
+   * attempt to connect to a server. Default: 10 seconds.
    */
   readonly connectTimeout?: Duration.Input | undefined
   /**

@@ -197,7 +197,7 @@ const masterOf = (
     )
     const asked = addresses.map(({ host, port }) => ({
       ...{ host, port, enableReadyCheck: false, enableOfflineQueue: false },
-      connectTimeout: Duration.toMillis(connectTimeout),
+      connectTimeout: settings.connectTimeout!,
       ...(settings.sentinelUsername == null ? {} : { username: settings.sentinelUsername }),
       ...(settings.sentinelPassword == null ? {} : { password: settings.sentinelPassword }),
       ...(settings.sentinelTLS === undefined ? {} : { tls: settings.sentinelTLS })

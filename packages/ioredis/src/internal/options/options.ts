@@ -156,6 +156,7 @@ const rules: ReadonlyArray<readonly [ReadonlyArray<string>, (value: unknown) => 
   [
     [
       "commandTimeout",
+      "connectTimeout",
       "disconnectTimeout",
       "keepAlive",
       "maxLoadingRetryTime",

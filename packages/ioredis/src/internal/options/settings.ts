@@ -17,9 +17,9 @@ export const settingsOf = (
   // ioredis would check only once a second whether a restarted server is still loading: places in fair queues would be lost
   maxLoadingRetryTime: 100,
   ...ioredis,
+  connectTimeout: ioredis.connectTimeout ?? Duration.toMillis(connectTimeout),
   // otherwise ioredis would connect to the master without TLS
   ...(ioredis.sentinels && ioredis.tls ? { enableTLSForSentinelMode: true } : {}),
-  connectTimeout: Duration.toMillis(connectTimeout),
   lazyConnect: true,
   // A command that waits for a connection, or is sent again after one was lost, may take a lock for a caller that
   // has long given up.
