@@ -44,8 +44,21 @@ describe("the failing store", () => {
       const key = ["ledger", "redisson_lock_token:{ledger}"]
       const acquire = runOperation(below, "lock/acquire", key, ["owner:1", 30_000, 60_000, "", Number.MAX_SAFE_INTEGER])
       yield* store.fail({ operations: ["lock/acquire"], carriedOut: true })
-      assert.deepInclude(yield* Effect.flip(acquire), { _tag: "LockStoreError", reason: "NotConnected" })
+      const error = yield* Effect.flip(acquire)
+      assert.deepInclude(error, { _tag: "LockStoreError", reason: "ConnectionLost", isOutcomeUnknown: true })
       assert.strictEqual(yield* typeOfKeyIn(below, "ledger"), "hash")
+    }).pipe(Effect.provide(locks))
+  )
+
+  it.effect("A lock whose grant a failing store has lost is rolled back", () =>
+    Effect.gen(function* () {
+      const store = yield* FailingStore.FailingStore
+      const below = yield* LockStore.LockStore
+      yield* store.fail({ operations: ["lock/acquire"], carriedOut: true })
+      const error = yield* Effect.flip(Lock.withLock(Effect.void, "ledger", { waitTime: 0 }))
+      assert.deepInclude(error, { _tag: "LockStoreError", reason: "ConnectionLost" })
+      assert.strictEqual(yield* typeOfKeyIn(below, "ledger"), "none")
+      assert.strictEqual(yield* typeOfKeyIn(below, "redisson_lock_token:{ledger}"), "string")
     }).pipe(Effect.provide(locks))
   )
 })

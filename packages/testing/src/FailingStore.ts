@@ -10,7 +10,7 @@ import * as Store from "effect-redis-lock/LockStore"
 
 /** Which operations fail, and how. */
 export interface Failure {
-  /** The `reason` of the `LockStoreError`. Default: `NotConnected`. */
+  /** The `reason` of the `LockStoreError`. Default: `NotConnected`; with `carriedOut` `ConnectionLost`, after which a command may have run. */
   readonly reason?: StoreReason | undefined
   /** Which operations fail, such as `lock/acquire`, `lock/renew` or `lock/release`. Default: all. */
   readonly operations?: ReadonlyArray<LockStore.Operation> | undefined
@@ -73,10 +73,9 @@ export const layer: Layer.Layer<Store.LockStore | FailingStore, never, Store.Loc
           return store.run(command)
         }
         failures++
-        const error = Effect.fail(
-          new LockStoreError({ operation, lock: command.keys[0] ?? "", reason: current.reason ?? "NotConnected" })
-        )
-        return current.carriedOut === true ? Effect.andThen(store.run(command), error) : error
+        const { carriedOut = false, reason = carriedOut ? "ConnectionLost" : "NotConnected" } = current
+        const error = Effect.fail(new LockStoreError({ operation, lock: command.keys[0] ?? "", reason }))
+        return carriedOut ? Effect.andThen(store.run(command), error) : error
       })
     return Context.make(Store.LockStore, { ...store, run }).pipe(
       Context.add(FailingStore, {
