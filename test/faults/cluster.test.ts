@@ -1,7 +1,8 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Ref, type Scope } from "effect"
-import { type AcquireError, Lock, LockLost, LockStoreError, LockTimeout } from "effect-redis-lock"
+import { Effect, Fiber, Layer, Ref, type Scope, Stream } from "effect"
+import { type AcquireError, Lock, LockLost, LockStoreError, LockTimeout, RedisDriver } from "effect-redis-lock"
+import type { Redis } from "ioredis"
 import { clientOf, locksOver } from "../kit/clients.ts"
 import { clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
 import { isTracked } from "../kit/server/conditions.ts"
@@ -44,6 +45,13 @@ const replicated = Effect.fnUntraced(function* (node: Parameters<typeof bare>[0]
     }
   )
 }, Effect.scoped)
+
+/** The replica of a master. */
+const replicaOf = Effect.fnUntraced(function* (master: Redis) {
+  const { nodes } = yield* TheCluster
+  const [, , replicas] = (yield* Effect.promise(() => master.role())) as ["master", number, Array<[string, string]>]
+  return nodes.find(({ port }) => String(port) === replicas[0]?.[1])!
+})
 
 /** A client follows a redirection without asking which node has which slot: its user may not. */
 const followsRedirection = (natMap?: (address: string) => { readonly host: string; readonly port: number }) =>
@@ -168,12 +176,7 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
           const { owner } = yield* mastersOf(cluster, lock)
           const redis = yield* bare(owner)
           yield* replicated(owner)
-          const [, , replicas] = (yield* Effect.promise(() => redis.role())) as [
-            "master",
-            number,
-            Array<[string, string]>
-          ]
-          const replica = cluster.nodes.find(({ port }) => String(port) === replicas[0]?.[1])!
+          const replica = yield* replicaOf(redis)
           const holder = yield* clusterClient(cluster, { watchdogLeaseTime: "12 seconds", commandTimeout: "1 second" })
           // the replica does not hear of the grant, not even from what its socket has received
           yield* replica.pause
@@ -229,6 +232,57 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
           const next = yield* waiter.entered
           yield* next.finish
           yield* owner.restart
+        })
+      )
+    )
+
+    it.effect("A connection for subscriptions to a demoted master of a cluster is closed, and idle others stay", () =>
+      mended(
+        Effect.gen(function* () {
+          const cluster = yield* TheCluster
+          const channel = freshName("channel")
+          const { other, owner } = yield* mastersOf(cluster, channel)
+          const ownerOf = (channel: string) => Effect.flatMap(cluster.slotOf(channel), cluster.ownerOf)
+          let elsewhere = freshName("channel")
+          while ((yield* ownerOf(elsewhere)).port !== other.port) elsewhere = freshName("channel")
+          const label = freshName("subscriber")
+          const options = { nodes: cluster.urls, connectTimeout: "1 minute", label, warnings: [] } as const
+          const driver = yield* Effect.provideContext(
+            RedisDriver.RedisDriver,
+            yield* Layer.build(IoRedis.layerCluster(options))
+          )
+          const atOwner = yield* bare(owner)
+          const atOther = yield* bare(other)
+          const clientList = async (redis: Redis) => String(await redis.client("LIST")).split("\n")
+          /** The connection over which the driver is subscribed there, as the server numbers it. */
+          const subscribed = (redis: Redis) =>
+            eventually(
+              "the driver is subscribed",
+              async () =>
+                (await clientList(redis)).find((line) => line.includes(` name=${label} `) && / s?sub=1 /.test(line)),
+              (line) => line !== undefined
+            ).pipe(Effect.map((line) => line!.split(" ")[0]!))
+          const subscribe = Effect.fnUntraced(function* (channel: string, redis: Redis) {
+            const fiber = yield* Effect.forkScoped(Stream.runDrain(driver.subscribe(channel)))
+            const id = yield* subscribed(redis)
+            const isOpen = async () => (await clientList(redis)).some((line) => line.startsWith(`${id} `))
+            return { fiber, isOpen }
+          })
+          const atFormer = yield* subscribe(channel, atOwner)
+          const idle = yield* subscribe(elsewhere, atOther)
+          yield* Fiber.interrupt(idle.fiber)
+          yield* replicated(owner)
+          const replica = yield* bare(yield* replicaOf(atOwner))
+          yield* Effect.promise(() => replica.cluster("FAILOVER"))
+          const successor = yield* bare(yield* takenOver(channel, owner))
+          yield* eventually(
+            "the connection to the former master is closed",
+            atFormer.isOpen,
+            (isOpen) => !isOpen,
+            "1 minute"
+          )
+          assert.isTrue(yield* Effect.promise(idle.isOpen))
+          yield* subscribed(successor)
         })
       )
     )

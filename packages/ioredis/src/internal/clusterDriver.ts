@@ -61,7 +61,7 @@ export const makeClusterDriver = (
     })
     yield* Effect.acquireRelease(
       Effect.sync(() => {
-        const relocate = () => subscriber.relocate()
+        const relocate = () => subscriber.relocate(new Set(nodes.masters.map(({ client }) => addressOf(client))))
         cluster.on("refresh", relocate)
         return relocate
       }),

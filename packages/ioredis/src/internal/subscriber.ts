@@ -111,14 +111,22 @@ export class Subscriber {
     }
   }
 
-  /** Slots have moved between servers: resubscribes channels at their new servers. */
-  relocate(): void {
+  /**
+   * Slots may have moved between servers: resubscribes channels at their new servers, and closes idle connections to others than
+   * these, which serve slots now.
+   */
+  relocate(servers: ReadonlySet<string>): void {
     for (const channel of this.#channels.values()) {
       const server = this.#target.serverOf(channel.name)
       if (server === undefined || server === channel.server) continue
       if (channel.requested) this.#unsubscribe(channel.link!, [channel.name])
       this.#detach(channel)
       this.#change(channel)
+    }
+    for (const link of this.#links.values()) {
+      if (link.channels.size > 0 || servers.has(link.server)) continue
+      this.#links.delete(link.server)
+      closeLink(link)
     }
   }
 
@@ -289,9 +297,12 @@ export class Subscriber {
     clearTimeout(this.#retry)
     const links = [...this.#links.values()]
     this.#links.clear()
-    for (const { writer } of links) {
-      writer.close()
-      writer.client.disconnect()
-    }
+    links.forEach(closeLink)
   }
+}
+
+const closeLink = ({ writer }: Link): void => {
+  writer.close()
+  writer.connection.close()
+  writer.client.disconnect()
 }
