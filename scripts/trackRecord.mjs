@@ -13,6 +13,26 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "behind-a-refusal": {
+    file: "packages/ioredis/src/internal/connection/Connection.ts",
+    fixed: 'reason: "ConnectionLost",\n      cause: new Error(`it was',
+    broken: 'reason: "ReadOnly",\n      cause: new Error(`it was'
+  },
+  "own-connect-timeout": {
+    file: "packages/ioredis/src/internal/options/settings.ts",
+    fixed: "ioredis.connectTimeout ?? ",
+    broken: ""
+  },
+  "lost-by-the-failing-store": {
+    file: "packages/testing/src/FailingStore.ts",
+    fixed: 'carriedOut ? "ConnectionLost" : "NotConnected"',
+    broken: '"NotConnected"'
+  },
+  "idle-at-former-masters": {
+    file: "packages/ioredis/src/internal/subscriber.ts",
+    fixed: "      closeLink(link)\n",
+    broken: ""
+  },
   "member-joins-late": {
     file: `${internal}/store/quorum/QuorumStore.ts`,
     fixed: "Stream.suspend(() => member.store.invalidations ?? Stream.empty)",
@@ -636,7 +656,7 @@ const run = (command, args, cwd) => {
 const build = () => {
   run("node", ["packages/core/scripts/embed-lua.mjs"], ".")
   // with type errors, too: a fix may be needed for the types as well
-  run("node_modules/.bin/tsc", ["-b", "packages/core", "packages/ioredis", "packages/cli"], ".")
+  run("node_modules/.bin/tsc", ["-b", "packages/core", "packages/ioredis", "packages/cli", "packages/testing"], ".")
 }
 
 /** The numbers of tests with this title that pass and that fail; it stops at the first one that fails. */
