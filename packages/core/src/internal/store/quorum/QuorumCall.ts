@@ -118,7 +118,11 @@ export class QuorumCall<A, B> implements Alarm {
     const conclude = this.#conclude!
     const onDecided = this.#onDecided!
     const onSettled = this.#onSettled
-    if (isLast) this.#letGo()
+    if (isLast) {
+      this.#letGo()
+      // before the caller goes on, and perhaps releases what it was denied
+      onSettled?.(outcomes as ReadonlyArray<Outcome<A>>)
+    }
     if (!this.#isDecided && (this.#members.length - this.#pending >= this.#fewest || isLast)) {
       const conclusion = conclude(outcomes, isLast)
       if (conclusion !== undefined) {
@@ -126,7 +130,6 @@ export class QuorumCall<A, B> implements Alarm {
         onDecided(conclusion)
       }
     }
-    if (isLast) onSettled?.(outcomes as ReadonlyArray<Outcome<A>>)
   }
 
   /**

@@ -4,6 +4,7 @@
 import * as Cause from "effect/Cause"
 import * as Exit from "effect/Exit"
 import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../LockError.ts"
+import { mayHaveRun } from "../failures.ts"
 import type { AcquireReply, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
 import { majorityOf, type Member, memberText, type Outcomes } from "./QuorumCall.ts"
 
@@ -31,6 +32,8 @@ export const countVotes = (
 ): Vote | undefined => {
   let granted = 0
   let failed = 0
+  /** How many of the failures may have granted it. */
+  let unknown = 0
   let pending = 0
   let token = 0
   let onRecord = 0
@@ -40,6 +43,7 @@ export const countVotes = (
       pending++
     } else if (Exit.isFailure(outcome)) {
       failed++
+      if (mayHaveRun(outcome.cause)) unknown++
     } else if (typeof outcome.value === "number") {
       granted++
       if (outcome.value > token) onRecord = 0
@@ -58,17 +62,14 @@ export const countVotes = (
   }
   const { holder, remaining, votes } = holderOf(outcomes)
   const hasMajority = votes >= required
-  // who holds it decides how to wait for it
-  if (!hasMajority && granted === 0 && pending > 0 && (failed === 0 || votes + pending >= required)) return undefined
-  const isPartial = granted + failed + pending > 0
-  return {
-    _tag: "Lost",
-    remaining,
-    owner: holder,
-    isPartial,
-    // if no member granted, failed or is pending, each of them is held by somebody else, whose release to wait for
-    isSplit: isPartial && !hasMajority
-  }
+  // Who holds it decides how to wait for it; and if the others have not granted it, there is nothing to take back.
+  const mayMatter = hasMajority ? unknown === 0 : failed === 0 || votes + pending >= required
+  if (granted === 0 && pending > 0 && mayMatter) return undefined
+  // if no member granted, failed or is pending, each of them is held by somebody else, whose release to wait for
+  const isSplit = !hasMajority && granted + failed + pending > 0
+  // after a split vote too, whose denial comes with a pause
+  const isPartial = isSplit || granted + unknown + pending > 0
+  return { _tag: "Lost", remaining, owner: holder, isPartial, isSplit }
 }
 
 /** The holder that most members name, and how long the first of all holders still has. */
