@@ -32,6 +32,20 @@ const fixes = {
     file: "packages/ioredis/src/internal/subscriber.ts",
     fixed: "      closeLink(link)\n",
     broken: ""
+  "untold-releases": {
+    file: `${internal}/store/quorum/UntoldReleases.ts`,
+    fixed: "due.length < atOnce",
+    broken: "due.length < atOnce * mostAtOnce"
+  },
+  "denied-while-down": {
+    file: `${internal}/store/quorum/votes.ts`,
+    fixed: "if (mayHaveRun(outcome.cause)) unknown++",
+    broken: "if (mayHaveRun(outcome.cause) || failed > 0) unknown++"
+  },
+  "last-denial": {
+    file: `${internal}/store/quorum/votes.ts`,
+    fixed: "hasMajority ? unknown === 0 :",
+    broken: "hasMajority ? unknown < 0 :"
   },
   "member-joins-late": {
     file: `${internal}/store/quorum/QuorumStore.ts`,
@@ -315,7 +329,7 @@ const fixes = {
   },
   "member-down": {
     file: `${internal}/store/quorum/votes.ts`,
-    fixed: "(failed === 0 || votes + pending >= required)",
+    fixed: "failed === 0 || votes + pending >= required",
     broken: "failed === 0"
   },
   "other-database": {
@@ -426,8 +440,8 @@ const fixes = {
   },
   "late-member": {
     file: `${internal}/store/quorum/QuorumStore.ts`,
-    fixed: "const leaseEnd = this.#now() + this.#longestLeaseMillis",
-    broken: "const leaseEnd = this.#now() + this.#settings.watchdogLeaseMillis"
+    fixed: "Math.max(overAt, from)",
+    broken: "Math.max(Math.min(overAt, now + this.#settings.watchdogLeaseMillis), from)"
   },
   "unheard-member": {
     file: `${internal}/store/quorum/QuorumStore.ts`,

@@ -90,6 +90,10 @@ export class Ask implements OwnerRef, AcquireParams {
   get waitedMillis(): number {
     return this.sentAt - this.startedAt
   }
+
+  get overAt(): number {
+    return this.sentAt + this.leaseMillis
+  }
 }
 
 export const leaseMillisOf = (request: AcquireRequest): number =>

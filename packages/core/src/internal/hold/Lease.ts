@@ -340,6 +340,8 @@ export class Lease implements Due, OwnerRef {
     if (this.kind.mode !== "read") return
     let deadline = Number.NEGATIVE_INFINITY
     for (const { own } of this.#all) if (own !== undefined) deadline = Math.max(deadline, own.deadline)
+    // a server that was not told that a hold has ended keeps it
+    this.#mayLastUntil = Math.max(this.#mayLastUntil, this.deadline)
     if (deadline > Number.NEGATIVE_INFINITY) this.deadline = deadline
   }
 }

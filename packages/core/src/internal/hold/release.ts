@@ -254,10 +254,10 @@ export const sendRelease = (
   ref: OwnerRef,
   publish: string = ref.client.store.publish
 ): Effect.Effect<number, LockStoreError> => {
-  const { client, keptUntil = 0, keys, kind, owner } = ref
-  return client.store.run(
-    staysTaken(ref) ? lock.keep(keys, owner, Math.ceil(keptUntil - client.now())) : kind.release(ref, publish)
-  )
+  const { client, keptUntil = 0, keys, kind, overAt, owner } = ref
+  if (staysTaken(ref)) return client.store.run(lock.keep(keys, owner, Math.ceil(keptUntil - client.now())))
+  const command = kind.release(ref, publish)
+  return client.store.run(client.isQuorum ? { ...command, overAt } : command)
 }
 
 /** {@link sendRelease} for what may be run later, and again. */

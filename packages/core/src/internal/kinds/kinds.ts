@@ -28,6 +28,8 @@ export interface OwnerRef extends LockRef {
   readonly owner: string
   /** Until when the lock stays taken even if it is released before, on the monotonic clock; absent or 0 if it does not. */
   readonly keptUntil?: number
+  /** When its lease is over, on the monotonic clock; absent where it is not known. */
+  readonly overAt?: number
   /** How many permits it has, if they are anonymous. */
   readonly permits?: number
   /** How long Redis is to remember their return, milliseconds; 0 or absent for the return of a grant that Redis still remembers. */

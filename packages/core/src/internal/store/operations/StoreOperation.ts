@@ -54,6 +54,8 @@ export interface StoreCommand<A> {
   readonly args: Arguments
   /** What its grant needs in order to count; absent for the client's own setting. */
   readonly acknowledge?: Acknowledgement | "none" | undefined
+  /** When the lease of what it releases is over, on the monotonic clock; a quorum tells members that are away until then. */
+  readonly overAt?: number | undefined
 }
 
 class OperationCommand<A> implements StoreCommand<A> {
@@ -114,8 +116,6 @@ export interface QuorumRule<A> {
   /** The owner to which it adds a hold, or whose hold it ends, if that is not the last one. */
   addsHold?(args: Arguments): string
   removesHold?(args: Arguments): string
-  /** The lease that it requests, milliseconds, if it is for a lock that is already held. */
-  renews?(args: Arguments): number
 }
 
 export interface Scale {
@@ -209,7 +209,6 @@ export const firstArgument = (args: Arguments): string => String(args[0])
 
 /** For replies with one number per key: -1 for a key without a majority. */
 export const majorityPerKey: QuorumRule<ReadonlyArray<number>> = {
-  renews: (args) => Number(args[0]),
   combine: (perMember, scale) => {
     const decided = perMember[0]!.map((_, i) =>
       confirmed(

@@ -43,7 +43,7 @@ export const operations = {
   }),
   hold: operation("lock/hold", {
     reply: numberReply,
-    quorum: { ...majority, renews: (args) => Number(args[2]) },
+    quorum: majority,
     grants: grantsHold
   }),
   release: operation("lock/release", {

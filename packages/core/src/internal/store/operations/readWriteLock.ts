@@ -37,7 +37,7 @@ export const operations = {
   }),
   holdRead: operation("read_lock/hold", {
     reply: numberReply,
-    quorum: { ...majority, addsHold: firstArgument, renews: (args) => Number(args[2]) },
+    quorum: { ...majority, addsHold: firstArgument },
     grants: ({ keys }, reply) => (reply === 1 ? { key: keys[1]!, mark: "s" } : undefined)
   }),
   removeReadHold: operation("read_lock/remove_hold", {

@@ -14,7 +14,6 @@ import * as Stream from "effect/Stream"
 import type { LockStoreError } from "../../../LockError.ts"
 import type { KeyType, Signal } from "../../../RedisDriver.ts"
 import { type AlarmClock, reconnecting } from "../../time/clock.ts"
-import { retryRelease } from "../failures.ts"
 import * as lock from "../operations/lock.ts"
 import {
   type AcquireReply,
@@ -25,18 +24,10 @@ import {
 } from "../operations/StoreOperation.ts"
 import { fromCallback } from "../startable.ts"
 import type { Store } from "../Store.ts"
-import {
-  commandAt,
-  keyAt,
-  majorityOf,
-  type Member,
-  memberText,
-  type Outcome,
-  type Outcomes,
-  QuorumCall
-} from "./QuorumCall.ts"
+import { keyAt, majorityOf, type Member, memberText, type Outcome, type Outcomes, QuorumCall } from "./QuorumCall.ts"
 import { TokenBound } from "./TokenBound.ts"
 import { UnsettledCommands } from "./UnsettledCommands.ts"
+import { UntoldReleases } from "./UntoldReleases.ts"
 import { countVotes, decide, type Decision, notReached, type Vote, withoutMembers } from "./votes.ts"
 
 export interface QuorumSettings {
@@ -52,7 +43,7 @@ export interface QuorumSettings {
 
 const shortestTimeoutMillis = 1000
 
-/** How much longer than a majority of the members the others may take where a vote is split, at least. */
+/** How much longer than a majority of the members the others may take where some have denied the lock, at least. */
 const shortestHurryMillis = 5
 
 /** How many members have run a command. */
@@ -63,7 +54,7 @@ const successesIn = (outcomes: Outcomes<unknown>): number => {
 }
 
 /** Whether a majority has answered, and some of it have granted the lock to somebody else. */
-const isSplit = (outcomes: Outcomes<AcquireReply>, required: number): boolean => {
+const isDenied = (outcomes: Outcomes<AcquireReply>, required: number): boolean => {
   let answered = 0
   let denied = 0
   for (const outcome of outcomes) {
@@ -81,8 +72,8 @@ export class QuorumStore {
   readonly #tokenBound: TokenBound
   readonly #alarms: AlarmClock
   readonly #now: () => number
-  readonly #fork: (effect: Effect.Effect<void>) => void
-  #longestLeaseMillis: number
+  /** By member. */
+  readonly #untold: ReadonlyArray<UntoldReleases>
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
   readonly #unanswered = new Map<string, Pick<QuorumCall<AcquireReply, Vote>, "abandon">>()
   /** Members at which an acquisition that has failed may still take effect, by owner. */
@@ -101,10 +92,9 @@ export class QuorumStore {
     this.required = majorityOf(members)
     this.#settings = settings
     this.#tokenBound = new TokenBound(members, now)
-    this.#longestLeaseMillis = settings.watchdogLeaseMillis
     this.#alarms = alarms
     this.#now = now
-    this.#fork = fork
+    this.#untold = members.map((member) => new UntoldReleases(member, now, fork))
   }
 
   get service(): Store {
@@ -165,7 +155,6 @@ export class QuorumStore {
     const { args } = command
     const releasedOwner = rule.releases?.(args)
     const doubtful = this.#doubtfulMembers(command, rule)
-    if (rule.renews !== undefined) this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, rule.renews(args))
     return fromCallback((resume) => {
       if (releasedOwner !== undefined) this.#beginRelease(releasedOwner)
       const call = new QuorumCall<A, Decision<A>>(this.members, this.#alarms, {
@@ -217,7 +206,7 @@ export class QuorumStore {
 
   /**
    * Members that could not be told of a release are told when they answer again, so that no ghost keeps others out. Those
-   * where the acquisition may still take effect are told once more when it cannot any more.
+   * where the acquisition may still take effect are told when it cannot any more.
    */
   #releaseLater<A>(command: StoreCommand<A>, owner: string, outcomes: ReadonlyArray<Outcome<A>>): void {
     const told = successesIn(outcomes)
@@ -225,37 +214,23 @@ export class QuorumStore {
     const unsettled = this.#unsettled.get(owner)
     if (unsettled !== undefined) this.#unsettled.delete(owner)
     else if (told === outcomes.length) return
-    const leaseEnd = this.#now() + this.#longestLeaseMillis
+    const now = this.#now()
+    const { overAt = now + this.#settings.watchdogLeaseMillis } = command
     for (let i = 0; i < outcomes.length; i++) {
       const outcome = outcomes[i]!
-      const isTold = Exit.isSuccess(outcome)
+      const isUnsettled = unsettled?.members.includes(i) === true
       // an acquisition takes effect once: what was released there was all there is
-      if (isTold && (unsettled?.members.includes(i) !== true || Number(outcome.value) >= 1)) continue
-      const member = this.members[i]!
-      // a key lives no longer than the longest lease that was asked for
-      const release = retryRelease(
-        member.store.run(commandAt(member, command)),
-        (pause) => this.#now() + pause < leaseEnd
-      )
-      const lastEffectAt = unsettled?.lastEffectAt ?? this.#now() + member.store.commandLifeMillis
-      const releaseOnceMore = Effect.suspend(() =>
-        Effect.andThen(Effect.sleep(Math.max(0, lastEffectAt - this.#now()) + 1), release)
-      )
-      // the majority has confirmed: what is left there frees itself when its lease ends
-      this.#fork(
-        Effect.ignore(
-          isTold
-            ? releaseOnceMore
-            : Effect.flatMap(release, (reply) => (Number(reply) >= 1 ? Effect.succeed(reply) : releaseOnceMore))
-        )
-      )
+      if (Exit.isSuccess(outcome) && (!isUnsettled || Number(outcome.value) >= 1)) continue
+      const from = isUnsettled ? unsettled.lastEffectAt + 1 : now
+      // what takes effect late also ends late
+      const until = Math.max(overAt, from) + this.members[i]!.store.commandLifeMillis
+      this.#untold[i]!.add({ command, from, until })
     }
   }
 
   #acquire(command: StoreCommand<AcquireReply>, rule: AcquireRule): Effect.Effect<AcquireReply, LockStoreError> {
     const owner = rule.owner(command.args)
     const leaseMillis = rule.leaseMillis(command.args)
-    this.#longestLeaseMillis = Math.max(this.#longestLeaseMillis, leaseMillis)
     return fromCallback<AcquireReply, LockStoreError>((resume) => {
       const sentAt = this.#now()
       const bounded = this.#tokenBound.add(command)
@@ -265,8 +240,8 @@ export class QuorumStore {
         timeoutMillis: this.#timeout(leaseMillis),
         conclude: (outcomes, isLast) => {
           const vote = countVotes(outcomes, this.required, isLast, writerToken)
-          // A split vote keeps everybody out: members slower than the others by far are not waited for.
-          if (vote === undefined && isSplit(outcomes, this.required)) {
+          // somebody is kept out, by a split vote everybody: members slower than the others by far are not waited for
+          if (vote === undefined && isDenied(outcomes, this.required)) {
             const now = this.#now()
             call.hurry(now + Math.max(shortestHurryMillis, now - sentAt))
           }

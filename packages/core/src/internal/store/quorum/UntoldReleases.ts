@@ -1,0 +1,96 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import { LockStoreError } from "../../../LockError.ts"
+import { isFinal } from "../failures.ts"
+import type { StoreCommand } from "../operations/StoreOperation.ts"
+import { commandAt, type Member } from "./QuorumCall.ts"
+
+/** A limit to the memory that they take, and to what is sent to a member that has come back. */
+const most = 5000
+
+/** How many of these are kept when there are as many: those that would free themselves last. */
+const mostKept = 4000
+
+/** How many are under way at once: whatever else is sent to the member meanwhile is behind these alone. */
+const mostAtOnce = 100
+
+const firstPauseMillis = 50
+const longestPauseMillis = 1000
+
+interface UntoldRelease {
+  readonly command: StoreCommand<unknown>
+  /** When to send it, on the monotonic clock: before, what it is to release may be yet to come. */
+  readonly from: number
+  /** When nothing is left to release. */
+  readonly until: number
+}
+
+/**
+ * The releases of which one member is still to be told. While it does not answer, one of them is sent at a time, and soon once a second
+ * only, however many there are. When it has answered, the others follow.
+ */
+export class UntoldReleases {
+  readonly #member: Member
+  readonly #now: () => number
+  readonly #fork: (effect: Effect.Effect<void>) => void
+  #releases: Array<UntoldRelease> = []
+  #isTelling = false
+
+  constructor(member: Member, now: () => number, fork: (effect: Effect.Effect<void>) => void) {
+    this.#member = member
+    this.#now = now
+    this.#fork = fork
+  }
+
+  add(release: UntoldRelease): void {
+    if (this.#releases.length >= most) {
+      this.#releases = this.#releases.toSorted((a, b) => b.until - a.until).slice(0, mostKept)
+    }
+    this.#releases.push(release)
+    if (this.#isTelling) return
+    this.#isTelling = true
+    this.#fork(this.#tell(1, firstPauseMillis))
+  }
+
+  /** Sends so many at once, and goes on until none is left. */
+  #tell(atOnce: number, pauseMillis: number): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const now = this.#now()
+      const due: Array<UntoldRelease> = []
+      const others: Array<UntoldRelease> = []
+      for (const release of this.#releases) {
+        if (release.until <= now) continue
+        if (release.from <= now && due.length < atOnce) due.push(release)
+        else others.push(release)
+      }
+      this.#releases = others
+      this.#isTelling = due.length + others.length > 0
+      if (!this.#isTelling) return Effect.void
+      return Effect.flatMap(
+        Effect.forEach(due, (release) => this.#send(release), { concurrency: "unbounded" }),
+        (told) =>
+          told.includes(true) && !told.includes(false)
+            ? this.#tell(mostAtOnce, firstPauseMillis)
+            : Effect.delay(this.#tell(1, Math.min(2 * pauseMillis, longestPauseMillis)), pauseMillis)
+      )
+    })
+  }
+
+  /** Whether that was all for this release. One that has failed comes behind the others: it may have failed for its own reasons. */
+  #send(release: UntoldRelease): Effect.Effect<boolean> {
+    const member = this.#member
+    return Effect.matchCause(
+      // a member that has joined meanwhile has another store
+      Effect.suspend(() => member.store.run(commandAt(member, release.command))),
+      {
+        onSuccess: () => true,
+        onFailure: (cause) => {
+          const failure = Cause.squash(cause)
+          const isOver = failure instanceof LockStoreError && isFinal(failure)
+          if (!isOver) this.#releases.push(release)
+          return isOver
+        }
+      }
+    )
+  }
+}

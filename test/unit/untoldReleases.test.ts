@@ -1,0 +1,116 @@
+/**
+ * The releases of which a member of a quorum is still to be told, under virtual time.
+ */
+import { assert, it } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { LockStoreError, type StoreReason } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { release } from "../../packages/core/dist/internal/store/operations/lock.js"
+import { LockKeys } from "../../packages/core/dist/internal/store/keys.js"
+import type { Member } from "../../packages/core/dist/internal/store/quorum/QuorumCall.js"
+import { UntoldReleases } from "../../packages/core/dist/internal/store/quorum/UntoldReleases.js"
+import { background } from "../kit/background.ts"
+
+const failing = (reason: StoreReason) =>
+  Effect.fail(new LockStoreError({ operation: "lock/release", lock: "a", reason }))
+
+/** A member of which `answer` says what it answers to the release of an owner, and what it was asked for. */
+const makeUntold = (answer: (owner: string) => Effect.Effect<number, LockStoreError>) =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock
+    const asked: Array<string> = []
+    const run = ({ args }: { readonly args: ReadonlyArray<string | number> }) =>
+      Effect.suspend(() => {
+        asked.push(String(args[0]))
+        return answer(String(args[0]))
+      })
+    const member = { label: "member 1", store: { run }, keyOf: undefined } as unknown as Member
+    const begun: Array<Effect.Effect<void>> = []
+    const untold = new UntoldReleases(
+      member,
+      () => clock.currentTimeMillisUnsafe(),
+      (effect) => void begun.push(effect)
+    )
+    const add = (owner: string, until: number, from = 0) =>
+      untold.add({ command: release(new LockKeys("a"), owner, "PUBLISH"), from, until })
+    return { add, asked, begun }
+  })
+
+it.effect("Of too many releases of which a member was not told, those are kept that would free themselves last", () =>
+  Effect.gen(function* () {
+    let isDown = true
+    const { add, asked, begun } = yield* makeUntold(() => (isDown ? failing("NotConnected") : Effect.succeed(1)))
+    add("long", 3_600_000)
+    for (let i = 0; i < 20_000; i++) add(`short ${i}`, 30_000 + i)
+    assert.lengthOf(begun, 1)
+    yield* background(begun[0]!)
+    yield* TestClock.adjust("10 seconds")
+    isDown = false
+    yield* TestClock.adjust("2 seconds")
+    const told = new Set(asked)
+    assert.isTrue(told.has("long"))
+    assert.isTrue(told.has("short 19999"))
+    assert.isAtLeast(told.size, 4000)
+    assert.isAtMost(told.size, 5000 + 15)
+  })
+)
+
+it.effect("A member is told of the releases that it can run although it cannot run the one that comes first", () =>
+  Effect.gen(function* () {
+    const { add, asked, begun } = yield* makeUntold((owner) =>
+      owner === "stuck" ? failing("ClusterDown") : owner === "dying" ? Effect.die("gone") : Effect.succeed(1)
+    )
+    add("stuck", 30_000)
+    add("dying", 30_000)
+    add("late", 30_000, 5000)
+    for (let i = 0; i < 10; i++) add(`${i}`, 30_000)
+    yield* background(begun[0]!)
+    yield* TestClock.adjust("2 seconds")
+    for (let i = 0; i < 10; i++) assert.include(asked, `${i}`)
+    assert.notInclude(asked, "late")
+    yield* TestClock.adjust("6 seconds")
+    assert.include(asked, "late")
+    yield* TestClock.adjust("1 minute")
+    assert.isAtLeast(asked.filter((owner) => owner === "stuck").length, 10)
+    assert.isAtMost(asked.length, 100)
+    // all are over, and the next one begins anew
+    assert.lengthOf(begun, 1)
+    add("next", 200_000)
+    yield* background(begun[1]!)
+    assert.strictEqual(asked.at(-1), "next")
+  })
+)
+
+it.effect("A release that a member refuses for good is sent to it once", () =>
+  Effect.gen(function* () {
+    const { add, asked, begun } = yield* makeUntold(() => failing("NoPermission"))
+    for (let i = 0; i < 10; i++) add(`${i}`, 30_000)
+    yield* background(begun[0]!)
+    yield* TestClock.adjust("10 seconds")
+    assert.lengthOf(asked, 10)
+  })
+)
+
+it.effect("At most a hundred releases at once are on their way to a member that has come back", () =>
+  Effect.gen(function* () {
+    let underWay = 0
+    let most = 0
+    const { add, asked, begun } = yield* makeUntold(() =>
+      Effect.suspend(() => {
+        most = Math.max(most, ++underWay)
+        return Effect.as(
+          Effect.andThen(
+            Effect.sleep("1 millis"),
+            Effect.sync(() => underWay--)
+          ),
+          1
+        )
+      })
+    )
+    for (let i = 0; i < 1000; i++) add(`${i}`, 30_000)
+    yield* background(begun[0]!)
+    for (let passed = 0; passed < 20; passed++) yield* TestClock.adjust("1 millis")
+    assert.lengthOf(asked, 1000)
+    assert.strictEqual(most, 100)
+  })
+)
