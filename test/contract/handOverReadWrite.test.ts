@@ -89,7 +89,9 @@ const lockIn = (store: Store) => {
     tellAll,
     tryRead,
     tryWrite,
-    write
+    write,
+    /** As a client that is not handed the lock, whose writers have one place. */
+    writeUnder: (owner: string, client: string) => writeAs(owner, client, 0)
   }
 }
 
@@ -306,6 +308,68 @@ for (const [where, layer] of Object.entries(stores)) {
         assert.deepStrictEqual(yield* lock.state, ["write", `${a}:write`])
       }))
   }
+
+  for (const side of ["read", "write"] as const) {
+    const sidesOf = ({ endRead, endWrite, tryRead, tryWrite }: ReturnType<typeof lockIn>) =>
+      side === "read" ? ([tryRead, endRead] as const) : ([tryWrite, endWrite] as const)
+
+    test(`the release of the ${side} lock passes over a writer of a client that is not handed the lock`, (store) =>
+      Effect.gen(function* () {
+        const lock = lockIn(store)
+        const [enter, end] = sidesOf(lock)
+        yield* enter("x:1")
+        yield* lock.writeUnder(b, clientB)
+        yield* lock.write(a)
+        const hearsA = yield* lock.listen(`:${clientA}`)
+        assert.strictEqual(yield* end("x:1"), 1)
+        assert.match(yield* hearsA.message, /^1 1 \d+ \d+ 2000$/)
+        assert.deepStrictEqual(yield* lock.state, ["write", `${a}:write`])
+      }))
+
+    test(`the release of the ${side} lock wakes everybody if only writers wait that are not handed the lock`, (store) =>
+      Effect.gen(function* () {
+        const lock = lockIn(store)
+        const [enter, end] = sidesOf(lock)
+        yield* enter("x:1")
+        yield* lock.writeUnder(b, clientB)
+        const all = yield* lock.listen("")
+        yield* lock.listen(":ours")
+        assert.strictEqual(yield* end("x:1"), 2)
+        assert.strictEqual(yield* all.message, side === "read" ? "0" : "1")
+        assert.deepStrictEqual(yield* lock.state, [])
+        assert.isTrue(isGranted(yield* lock.writeUnder(b, clientB)))
+      }))
+
+    test(`a release of the ${side} lock that finds it free passes over a writer that is not handed the lock`, (store) =>
+      Effect.gen(function* () {
+        const lock = lockIn(store)
+        const [enter, end] = sidesOf(lock)
+        yield* enter("x:1")
+        yield* lock.writeUnder(b, clientB)
+        yield* lock.write(a)
+        yield* lock.listen(`:${clientA}`)
+        assert.strictEqual(yield* end("x:1", ""), 1)
+        assert.deepStrictEqual(yield* lock.state, [])
+        assert.strictEqual(yield* end("x:2"), 0)
+        assert.deepStrictEqual(yield* lock.state, ["write", `${a}:write`])
+      }))
+  }
+
+  test("a writer that is not handed the lock keeps its place, and later readers out, while others read", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      yield* lock.tryWrite("x:1")
+      yield* lock.read(a)
+      yield* lock.writeUnder(b, clientB)
+      yield* lock.read(c)
+      for (const client of [clientA, clientC]) yield* lock.listen(`:${client}`)
+      assert.strictEqual(yield* lock.endWrite("x:1"), 1)
+      assert.deepStrictEqual(yield* lock.state, ["read", a])
+      assert.isFalse(isGranted(yield* lock.read(d)))
+      // nothing but that place is left before the reader
+      assert.strictEqual(yield* lock.endRead(a), 1)
+      assert.deepStrictEqual(yield* lock.state, ["read", c])
+    }))
 
   /** A lock that a listener without a place is told of: Java, which listens to its channel alone. */
   const besideJava = Effect.fnUntraced(function* (store: Store) {

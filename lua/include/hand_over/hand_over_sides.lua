@@ -1,9 +1,10 @@
 -- Hands a read-write lock over to the oldest place: to a writer if the lock is free; to a
 -- reader, and the readers right behind it, also if it is held for reading. Each becomes a
 -- holder for a short lease, with a token, and a message on its client's own channel tells it so
--- (see hand_over.lua). Owners whose clients are not subscribed lose their places; at most a
--- hundred places are looked at. Sets the local `is_handed_over`, also if the next is a writer
--- that has to wait for readers.
+-- (see hand_over.lua). Owners whose clients are not subscribed lose their places, and so do
+-- clients that are not handed the lock, whose places have no number (see
+-- write_lock/acquire.lua): they ask in their turn. At most a hundred places are looked at. Sets
+-- the local `is_handed_over`, also if the next is a writer that has to wait for readers.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel; each client also subscribes to <channel>:<client>
@@ -42,7 +43,7 @@ while field and looked_at < 100 do
   looked_at = looked_at + 1
   redis.call('ZREM', places, field, field .. ':asked')
   local client, number = string.match(field, '^(.-):(%d+)')
-  if hears(client, is_writer and '1' or '0') then
+  if number and hears(client, is_writer and '1' or '0') then
     is_handed_over = true
     redis.call('HSET', KEYS[1], 'mode', is_writer and 'write' or 'read', field, '1')
     if left < tonumber(ARGV[3]) and (left ~= -1 or not is_read) then

@@ -1,0 +1,102 @@
+/**
+ * A read-write lock of clients that it is handed over to, and of others that it is not: those over a driver whose messages do not come in
+ * order, and those of a quorum of which its server is a member.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer, Stream } from "effect"
+import { Lock, LockStore, ReadWriteLock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { background } from "../kit/background.ts"
+import { freshName } from "../kit/names.ts"
+import { stores } from "../kit/stores.ts"
+import { as, clientOf, quorumOf, type Service, testStore } from "../kit/testStore.ts"
+import type { Store } from "../kit/wrappedStore.ts"
+
+const withoutHandOver = (store: Store): Store => ({ ...store, handsOver: false })
+
+/** A client that needs this store, and whose majority another one completes. */
+const quorumWith = Effect.fnUntraced(function* (store: Store) {
+  const [second, third] = [yield* testStore(), yield* testStore()]
+  third.refuses = () => true
+  return yield* quorumOf([{ store }, second, third], { label: "" })
+})
+
+/** Clients that are not handed the lock. */
+const others = {
+  "a client over a driver without ordered messages": (store: Store) =>
+    clientOf({ store: withoutHandOver(store) }, { label: "" }),
+  "a quorum": quorumWith
+}
+
+describe("a writer that is not handed the lock", () => {
+  const { readLock, writeLock } = ReadWriteLock.make("a")
+  for (const [who, otherOf] of Object.entries(others)) {
+    for (const [side, lock] of Object.entries({ reader: readLock, writer: writeLock })) {
+      it.effect(`A ${side} succeeds whose release finds a writer of ${who} before all others`, () =>
+        Effect.gen(function* () {
+          const { store } = yield* testStore()
+          const patient = { fallbackInterval: "1 hour", label: "" } as const
+          const [holder, waiter] = [yield* clientOf({ store }, patient), yield* clientOf({ store }, patient)]
+          // it hears nothing, and asks by the clock: no release leaves the lock to such clients in turn
+          const other = yield* otherOf({ ...store, subscribe: () => Stream.never })
+          const entered: Array<string> = []
+          const enter = (name: string, client: Service, under: typeof readLock | typeof writeLock) =>
+            background(
+              Effect.sync(() => entered.push(name)).pipe(
+                Effect.andThen(Effect.sleep(1500)),
+                Lock.withLock(under),
+                as(client)
+              )
+            )
+          const first = yield* enter("holder", holder, lock)
+          yield* TestClock.adjust(100)
+          const second = yield* enter("other", other, writeLock)
+          yield* TestClock.adjust(100)
+          const third = yield* enter("waiter", waiter, writeLock)
+          yield* TestClock.adjust(1400)
+          yield* Fiber.join(first)
+          assert.deepStrictEqual(entered, ["holder", "waiter"])
+          yield* TestClock.adjust(5000)
+          yield* Fiber.joinAll([second, third])
+          assert.deepStrictEqual(entered, ["holder", "waiter", "other"])
+        }).pipe(Effect.scoped)
+      )
+    }
+  }
+})
+
+for (const [where, layer] of Object.entries(stores)) {
+  it.live(`${where}: every section succeeds, and alone, among clients of which only some are handed the lock`, () =>
+    Effect.gen(function* () {
+      const built = Effect.map(Layer.build(Layer.fresh(layer)), (context) => Context.get(context, LockStore.LockStore))
+      const shared = yield* built
+      // each has connections of its own, as Redis counts them
+      const own = where === "memory" ? Effect.succeed(shared) : built
+      const clients = [
+        yield* clientOf({ store: yield* own }, { label: "" }),
+        yield* clientOf({ store: yield* own }, { label: "" })
+      ]
+      for (const otherOf of Object.values(others)) clients.push(yield* otherOf(yield* own))
+      const { readLock, writeLock } = ReadWriteLock.make(freshName("mix"))
+      let readers = 0
+      let writers = 0
+      const read = Effect.gen(function* () {
+        readers++
+        assert.strictEqual(writers, 0, "nobody writes")
+        yield* Effect.sleep(10)
+        readers--
+      }).pipe(Lock.withLock(readLock))
+      const write = Effect.gen(function* () {
+        writers++
+        assert.deepStrictEqual({ readers, writers }, { readers: 0, writers: 1 })
+        yield* Effect.sleep(10)
+        writers--
+      }).pipe(Lock.withLock(writeLock))
+      const turns = Array.from({ length: 15 }, (_, turn) => (turn % 3 === 2 ? read : write))
+      yield* Effect.forEach(clients, (client) => as(client)(Effect.all(turns, { discard: true })), {
+        concurrency: "unbounded",
+        discard: true
+      })
+    }).pipe(Effect.scoped)
+  )
+}
