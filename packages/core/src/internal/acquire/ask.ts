@@ -123,6 +123,8 @@ export interface Outcomes<A, B, E> {
   onDenied(denial: Denial): Effect.Effect<B, E>
   /** Called when it is granted or fails for good; `onDenied` and `onTransient` do the same themselves if necessary. */
   onSettled?(isGranted: boolean): void
+  /** Called first if it has failed before it was run: it has changed nothing. */
+  onNotRun?(): void
   /** Follows a transient failure, if the caller waits. */
   onTransient?(failure: LockStoreError, mayHaveRun: boolean): Effect.Effect<B, E>
 }
@@ -177,13 +179,15 @@ export const acquireOnce = <A, B, E>(
     },
     (cause) => {
       client.underWay--
+      const isUnknown = mayHaveRun(cause)
+      if (!isUnknown) outcomes.onNotRun?.()
       const failure = waits ? transientFailure(cause) : undefined
       if (failure === undefined) outcomes.onSettled?.(false)
       const failed: Effect.Effect<B, E | LockStoreError> =
         failure === undefined
           ? restore(describeWrongType(client, kind.title, ask.keys.lock, cause))
-          : Effect.suspend(() => outcomes.onTransient!(failure, mayHaveRun(cause)))
-      if (!mayHaveRun(cause) || (failure !== undefined && kind.queued)) return failed
+          : Effect.suspend(() => outcomes.onTransient!(failure, isUnknown))
+      if (!isUnknown || (failure !== undefined && kind.queued)) return failed
       const terms = { isForbidden: isForbidden(cause), asksAgain: failure !== undefined }
       return Effect.andThen(rollbackUnknown(ask, leaseMillis, terms), failed)
     }

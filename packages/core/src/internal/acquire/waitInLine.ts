@@ -10,7 +10,6 @@ import { inOwnTurn } from "../hold/Lease.ts"
 import { giveBackPlace } from "../hold/rollback.ts"
 import { ownerRefOf, takesPlaces } from "../kinds/kinds.ts"
 import { backOff } from "../options/acquireOptions.ts"
-import { mayHaveRun } from "../store/failures.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import type { Grant } from "../wait/stage.ts"
 import type { Place } from "../wait/Subscriptions.ts"
@@ -178,26 +177,20 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     const { deniedAt } = line
     const terms = { waits: true, startedAt, hasAsked: place?.hasAsked === true, deniedAt, takesPlace: hadTurn }
     const ask = new Ask(request, terms, place?.ownerRef.owner)
-    const keepPlace = () => {
-      line.place ??= place
-    }
     this.#messagesSeen = messagesSeenOf(request)
     const refused = (answer: Denial | LockStoreError): Effect.Effect<undefined> => {
       this.#answered(answer, ask)
       return hadTurn ? this.pause : Effect.undefined
     }
-    const asked = acquireOnce(request, ask, {
+    return acquireOnce(request, ask, {
       restore,
       onGranted: (hold) => this.#granted(hold, hadTurn),
       onDenied: (denial) => Effect.suspend(() => refused(denial)),
-      onTransient: (failure, mayHaveRun): Effect.Effect<undefined> => {
-        if (!mayHaveRun) keepPlace()
-        return Effect.suspend(() => refused(failure))
-      }
+      onNotRun: () => {
+        if (place !== undefined) keepPlace(line, place)
+      },
+      onTransient: (failure) => Effect.suspend(() => refused(failure))
     })
-    return place === undefined
-      ? asked
-      : Effect.onError(asked, (cause) => (mayHaveRun(cause) ? Effect.void : Effect.sync(keepPlace)))
   }
 
   /** The next one need not ask for it, but has to look out for its loss. Readers that have waited as long may enter, too. */
@@ -225,11 +218,8 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     }
     this.#denial = answer
     if (ask.takesPlace && takesPlaces(ask)) {
-      const { place } = line
       line.deniedAt ??= request.client.now()
-      if (place === undefined || place.ownerRef.owner === ask.owner) line.place = { ownerRef: ask, hasAsked: true }
-      // another request was faster
-      else request.client.fork(giveBackPlace(ask))
+      keepPlace(line, { ownerRef: ask, hasAsked: true })
     }
     line.answered(answer.remaining, isAsker)
   }
@@ -274,4 +264,14 @@ const takePlace = ({ line, request }: LockWait): Place | undefined => {
   if (takesPlaces(request) || !place.hasAsked) return place
   request.client.fork(giveBackPlace(place.ownerRef))
   return undefined
+}
+
+/**
+ * A place with which a request has been sent is the client's from now on, unless another request was faster. It goes before the place of a
+ * release that has left the lock to this client meanwhile, which is none in Redis yet.
+ */
+const keepPlace = (line: Line, place: Place): void => {
+  const other = line.place
+  if (other?.hasAsked !== true || other.ownerRef.owner === place.ownerRef.owner) line.place = place
+  else line.client.fork(giveBackPlace(place.ownerRef))
 }
