@@ -468,6 +468,44 @@ describe("the message of a release is the grant", () => {
       }).pipe(Effect.scoped)
   )
 
+  const { readLock, writeLock } = ReadWriteLock.make("a")
+  const renewForLess = Effect.flatMap(Lock.currentHolding(Lock.make("a")), (holding) => holding.renew("5 seconds"))
+  for (const [what, lock, holders, then] of [
+    [
+      "re-enters with a shorter lease",
+      Lock.make("a"),
+      Lock.make("a"),
+      Lock.withLock(Effect.void, "a", { leaseTime: "5 seconds" })
+    ],
+    ["renews it for less", Lock.make("a"), Lock.make("a"), renewForLess],
+    [
+      "reads once more with a longer lease",
+      readLock,
+      writeLock,
+      Lock.withLock(Effect.sleep("5 seconds"), readLock, { leaseTime: "5 minutes" })
+    ]
+  ] as const) {
+    it.effect(`A section that ${what} after the extension of what it was handed has failed keeps its own lease`, () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const [holder, waiter] = [yield* clientOf(server, patient), yield* clientOf(server, patient)]
+        yield* background(Effect.sleep(1000).pipe(Lock.withLock(holders), as(holder)))
+        yield* TestClock.adjust(1)
+        const section = Effect.sleep(10).pipe(Effect.andThen(then), Effect.andThen(Effect.sleep("30 seconds")))
+        const waiting = yield* background(section.pipe(Lock.withLock(lock, { leaseTime: "1 minute" }), as(waiter)))
+        yield* TestClock.adjust(10)
+        let renewals = 0
+        server.failsAfter = 1
+        server.refuses = (operation) => operation.endsWith("/renew") && ++renewals === 1
+        yield* TestClock.adjust(993)
+        assert.strictEqual(renewals, 1)
+        yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual(yield* Fiber.await(waiting), Exit.void)
+        assert.isAbove(renewals, 1)
+      }).pipe(Effect.scoped)
+    )
+  }
+
   it.effect(
     "A waiter that cannot tell how old the message is asks, as long as it knows nothing of the server's clock",
     () =>

@@ -314,7 +314,9 @@ export class Lease implements Due, OwnerRef {
     // nothing can have ended an unconfirmed lease that Redis has extended
     const lost = this.unconfirmed === undefined ? this.checkLost(now) : this.lost
     if (lost !== undefined) return lost
-    this.unconfirmed = undefined
+    // a re-entry with a shorter lease is no answer, nor is a reader's, whose holds have leases of their own
+    const isOwn = hold !== undefined && this.kind.mode === "read"
+    if (!isOwn && this.unconfirmed !== undefined && leaseMillis >= this.unconfirmed) this.unconfirmed = undefined
     const deadline = deadlineOf(sentAt, leaseMillis)
     if (this.kind.mode !== "read") {
       this.deadline = Math.max(this.deadline, deadline)
