@@ -46,6 +46,25 @@ const fixes = {
     file: `${internal}/store/quorum/votes.ts`,
     fixed: "hasMajority ? unknown === 0 :",
     broken: "hasMajority ? unknown < 0 :"
+  "unnumbered-place": {
+    file: "lua/include/hand_over/hand_over_sides.lua",
+    fixed: "if number and hears(",
+    broken: "if hears("
+  },
+  "refused-unread": {
+    file: `${internal}/acquire/waitInLine.ts`,
+    fixed: "if (place !== undefined) keepPlace(line, place)",
+    broken: "line.place ??= place"
+  },
+  "interrupted-look": {
+    file: `${internal}/acquire/ask.ts`,
+    fixed: "      if (!isUnknown) outcomes.onNotRun?.()\n",
+    broken: ""
+  },
+  "shorter-reentry": {
+    file: `${internal}/hold/Lease.ts`,
+    fixed: "if (!isOwn && this.unconfirmed !== undefined && leaseMillis >= this.unconfirmed)",
+    broken: "if (isOwn || leaseMillis > 0)"
   },
   "member-joins-late": {
     file: `${internal}/store/quorum/QuorumStore.ts`,
