@@ -667,6 +667,16 @@ const fixes = {
     file: "packages/cli/src/ui/glob.ts",
     fixed: "`(?=([^]*?${each}))\\\\${i + 1}`",
     broken: "`[^]*${each}`"
+  },
+  "waiter-of-once-loses": {
+    file: "packages/core/src/RunOnce.ts",
+    fixed: "error instanceof LockLost || ",
+    broken: ""
+  },
+  "stored-result": {
+    file: "packages/core/src/RunOnce.ts",
+    fixed: "() => Option.isSome(stored)",
+    broken: "() => lifeMillis === 0"
   }
 }
 

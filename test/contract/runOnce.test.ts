@@ -2,12 +2,13 @@
  * What work that is done once must do on every store: on memory under virtual time, and on Redis in real time.
  */
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Option, Schema } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Option, References, Schema } from "effect"
 import { InvalidLockName, InvalidLockOptions, Lock, LockReentered, RedisLock, RunOnce } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
+import { expectWarning } from "../run/logs.ts"
 import { type Backend, backends, coordinated } from "./coordinated.ts"
 
 const numbered = (ttl: Duration.Input = "1 hour") =>
@@ -65,40 +66,86 @@ const contract = (backend: Backend): void => {
         })
       )
 
-      it.effect("A waiter goes on after a transient failure that comes when it has its turn and has run nothing", () =>
-        Effect.gen(function* () {
-          const once = numbered()
-          const { failing, go } = yield* runningUntilItFails(once)
-          let asked = 0
-          let client = ""
-          let hasFailed = false
-          const next = yield* background(
-            RunOnce.run(Effect.succeed({ number: 2 }), once).pipe(
-              over((store) =>
-                wrappedStore(store, ({ args, fail, operation, run }) => {
-                  if (operation === "lock/acquire") {
-                    asked++
-                    client = String(args[0]).split(":")[0]!
-                  }
-                  if (operation !== "record/read") return run()
-                  return Effect.flatMap(run(), (state) => {
-                    const { holder } = state as unknown as { readonly holder: string }
-                    // what it reads once it has the lock
-                    if (hasFailed || client === "" || !holder.startsWith(client)) return Effect.succeed(state)
-                    hasFailed = true
-                    return fail("TimedOut")
-                  })
-                })
+      for (const problem of ["a transient failure", "the loss of its lock"]) {
+        it.effect(`A waiter goes on after ${problem} that comes when it has its turn and has run nothing`, () =>
+          Effect.gen(function* () {
+            const once = numbered()
+            const { failing, go } = yield* runningUntilItFails(once)
+            let asked = 0
+            let hasFailed = false
+            let isSilent = false
+            const next = yield* background(
+              RunOnce.run(Effect.succeed({ number: 2 }), once).pipe(
+                over(
+                  (store) =>
+                    wrappedStore(store, ({ fail, operation, run }) => {
+                      if (isSilent) return Effect.never
+                      if (operation === "lock/acquire") asked++
+                      if (operation !== "record/read") return run()
+                      return Effect.flatMap(Effect.service(References.CurrentLogAnnotations), ({ lock }) => {
+                        // what it reads in the section, and not what it hears of others meanwhile
+                        if (hasFailed || lock === undefined) return run()
+                        hasFailed = true
+                        if (problem === "a transient failure") return fail("TimedOut")
+                        // until the loss interrupts this
+                        isSilent = true
+                        return Effect.onInterrupt(Effect.never, () => Effect.sync(() => (isSilent = false)))
+                      })
+                    }),
+                  { watchdogLeaseTime: "1 second" }
+                )
               )
             )
+            yield* until(() => asked >= 2)
+            yield* Deferred.succeed(go, undefined)
+            assert.deepStrictEqual(yield* Fiber.join(failing), Exit.fail("no"))
+            assert.deepStrictEqual(yield* joined(next), { number: 2 })
+            assert.isTrue(hasFailed)
+          })
+        )
+      }
+
+      for (const problem of ["is not confirmed", "finds the lock lost"]) {
+        /** A client whose first release goes wrong, and what happens before it acquires the lock. */
+        const releasing = (before: Effect.Effect<unknown>) => {
+          let releases = 0
+          return over(
+            (store) =>
+              wrappedStore(store, ({ fail, operation, run }) => {
+                if (operation === "lock/acquire") return Effect.andThen(before, run())
+                if (!operation.endsWith("/release") || ++releases > 1) return run()
+                return problem === "is not confirmed" ? fail("TimedOut") : Effect.as(run(), 0)
+              }),
+            { releaseTimeout: "1 millis" }
           )
-          yield* until(() => asked >= 2)
-          yield* Deferred.succeed(go, undefined)
-          assert.deepStrictEqual(yield* Fiber.join(failing), Exit.fail("no"))
-          assert.deepStrictEqual(yield* joined(next), { number: 2 })
-          assert.isTrue(hasFailed)
-        })
-      )
+        }
+        const warned = /^The result of a RunOnce is stored, but its lock's release went wrong\./
+
+        it.effect(`A caller that has stored its result gets it, even if the release ${problem}`, () =>
+          Effect.gen(function* () {
+            expectWarning(warned)
+            const once = numbered()
+            const result = { number: 1 }
+            const run = RunOnce.run(Effect.succeed(result), once)
+            assert.strictEqual(yield* joined(yield* background(releasing(Effect.void)(run))), result)
+            assert.deepStrictEqual(yield* RunOnce.result(once), Option.some(result))
+          })
+        )
+
+        it.effect(`A caller that finds a result in its turn gets it, even if the release ${problem}`, () =>
+          Effect.gen(function* () {
+            expectWarning(warned)
+            const once = numbered()
+            // another one is done between its look and its turn
+            const others = Effect.orDie(RunOnce.run(Effect.succeed({ number: 1 }), once))
+            const context = yield* Effect.context<RedisLock.RedisLock>()
+            const late = RunOnce.run(Effect.succeed({ number: 2 }), once).pipe(
+              releasing(Effect.provideContext(others, context))
+            )
+            assert.deepStrictEqual(yield* joined(yield* background(late)), { number: 1 })
+          })
+        )
+      }
 
       it.effect("A runner that is interrupted is taken over by the next one that waits", () =>
         Effect.gen(function* () {

@@ -17,13 +17,7 @@ import { holdingOf, recordOf } from "./internal/coordination/record.ts"
 import { printsAs } from "./internal/report/shown.ts"
 import { reconnecting } from "./internal/time/clock.ts"
 import * as Lock from "./Lock.ts"
-import {
-  type CommandError,
-  InvalidLockOptions,
-  type LockLost,
-  type LockReentered,
-  LockStoreError
-} from "./LockError.ts"
+import { type CommandError, InvalidLockOptions, LockLost, type LockReentered, LockStoreError } from "./LockError.ts"
 import * as NonReentrantLock from "./NonReentrantLock.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
@@ -177,9 +171,10 @@ export const provide: {
  * **Gotchas**
  *
  * The work can happen twice: if the process dies before the result is stored, or if Redis loses its data. A `LockLost`, or a
- * `LockStoreError` after the effect has completed, means that the work may have been done but its result was not stored.
+ * `LockStoreError` after the effect has completed, means that the work may have been done, but Redis has not confirmed that its result is
+ * stored. Once it has, the caller gets the result: a release that then fails or finds the lock lost is only logged.
  *
- * Fails as the effect does, with `LockLost` when the lock was lost on the way, `LockStoreError` when Redis refuses permanently,
+ * Fails as the effect does, with `LockLost` when the lock was lost after the effect had begun, `LockStoreError` when Redis refuses permanently,
  * `SchemaError` when the result cannot be encoded or a stored one cannot be decoded, and with `InvalidLockName` and
  * `InvalidLockOptions` before any command.
  *
@@ -220,29 +215,41 @@ export const run: {
     if (earlier !== undefined) return yield* decode(earlier.value)
 
     let isRunning = false
+    let stored = Option.none<A>()
     const underLock = Effect.gen(function* () {
       // the previous holder may have done the work
       const done = (yield* record.read).record
-      if (done !== undefined) return yield* decode(done.value)
+      if (done !== undefined) return (stored = Option.some(yield* decode(done.value)))
       isRunning = true
       const result = yield* self
       const value = yield* Schema.encodeEffect(json)(result)
       yield* record.write(yield* holdingOf(lock), { value, version: 1, lifeMillis })
-      return result
+      return (stored = Option.some(result))
     })
-    // before anything has run, a transient failure is no worse than a lock that somebody holds
-    const isHarmless = (error: unknown) => !isRunning && error instanceof LockStoreError && error.isTransient
+    /** The stored result, whatever becomes of the release. */
+    const answerOf = <E2, R3>(section: Effect.Effect<unknown, E2, R3>) =>
+      section.pipe(
+        Effect.catchIf(
+          () => Option.isSome(stored),
+          (error) => Effect.logWarning("The result of a RunOnce is stored, but its lock's release went wrong.", error)
+        ),
+        Effect.annotateLogs({ lock: lock.name }),
+        Effect.map(() => stored)
+      )
+    // before anything has run, a transient failure or a loss is no worse than a lock that somebody holds
+    const isHarmless = (error: unknown) =>
+      !isRunning && (error instanceof LockLost || (error instanceof LockStoreError && error.isTransient))
     // the lock is mostly free, and then nobody listens for the result
     const answer = yield* Effect.catchIf(
-      Lock.withLockIfAvailable(underLock, lock),
+      answerOf(Lock.withLockIfAvailable(underLock, lock)),
       isHarmless,
       () => Effect.succeedNone
     )
     if (Option.isSome(answer)) return answer.value
     // the record that this fiber writes itself must not interrupt its section
     const byOthers = Effect.flatMap(record.written, ({ value }) => (isRunning ? Effect.never : decode(value)))
-    const inTurn = Effect.retry(Lock.withLock(underLock, lock), { while: isHarmless, schedule: reconnecting })
-    return yield* Effect.raceFirst(inTurn, byOthers)
+    const inTurn = Effect.retry(answerOf(Lock.withLock(underLock, lock)), { while: isHarmless, schedule: reconnecting })
+    return Option.getOrThrow(yield* Effect.raceFirst(inTurn, Effect.asSome(byOthers)))
   })
 )
 
