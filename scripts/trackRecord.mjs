@@ -677,6 +677,16 @@ const fixes = {
     file: "packages/core/src/RunOnce.ts",
     fixed: "() => Option.isSome(stored)",
     broken: "() => lifeMillis === 0"
+  },
+  "completed-again": {
+    file: "packages/core/src/Singleton.ts",
+    fixed: "(hasCompleted ? Effect.void : work)",
+    broken: "work"
+  },
+  "interrupts-itself": {
+    file: "packages/core/src/Singleton.ts",
+    fixed: "    Effect.tapError((cause) =>\n",
+    broken: '    Effect.tapError((cause) => cause.reasons.every(({ _tag }) => _tag === "Interrupt") ? Effect.void :\n'
   }
 }
 

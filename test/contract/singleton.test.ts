@@ -56,7 +56,7 @@ const contract = (backend: Backend): void => {
 
       it.effect("When it fails, another process has its turn, and the failure is logged", () =>
         Effect.gen(function* () {
-          expectWarning(/A singleton has failed; the process that is elected next runs it/)
+          expectWarning(/A singleton or its election has failed; the process that is elected next runs it/)
           const name = freshName("singleton")
           const go = yield* Deferred.make<void>()
           let firstRuns = 0
@@ -117,12 +117,55 @@ const contract = (backend: Backend): void => {
           })
       )
 
+      it.effect(
+        "When it has ended and its process loses the leadership, that process leads again and does not run it",
+        () =>
+          Effect.gen(function* () {
+            const name = freshName("singleton")
+            let runs = 0
+            const terms: Array<bigint> = []
+            yield* background(
+              Stream.runForEach(Singleton.health(name), (health) =>
+                Effect.sync(() => health._tag === "Completed" && terms.push(health.term))
+              )
+            )
+            const only = yield* process(
+              Singleton.layer(
+                name,
+                Effect.sync(() => runs++)
+              )
+            )
+            yield* until(() => terms.length === 1)
+            assert.isTrue(yield* Lock.forceRelease(name))
+            yield* until(() => terms.length === 2)
+            assert.isTrue(terms[1]! > terms[0]!)
+            assert.strictEqual(runs, 1)
+            yield* only.close
+          })
+      )
+
+      it.effect("When its effect interrupts itself, that is logged, and it runs again", () =>
+        Effect.gen(function* () {
+          expectWarning(/A singleton or its election has failed; the process that is elected next runs it/)
+          let runs = 0
+          const only = yield* process(
+            Singleton.layer(
+              freshName("singleton"),
+              Effect.suspend(() => (++runs === 1 ? Effect.interrupt : Effect.never)),
+              { restart: Schedule.spaced("10 millis") }
+            )
+          )
+          yield* until(() => runs === 2)
+          yield* only.close
+        })
+      )
+
       if (virtual) {
         it.effect(
           "It is restarted after pauses that double up to a minute, and after ten minutes without a failure begin anew",
           () =>
             Effect.gen(function* () {
-              expectWarning(/A singleton has failed; the process that is elected next runs it/)
+              expectWarning(/A singleton or its election has failed; the process that is elected next runs it/)
               const starts: Array<number> = []
               const singleton = Singleton.layer(
                 freshName("singleton"),

@@ -3,7 +3,6 @@
  *
  * @since 0.3.0
  */
-import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -66,7 +65,8 @@ const restarting = Schedule.jittered(
 /**
  * Runs an effect in exactly one of the processes that build this layer. When that process crashes, is stopped for longer than its lease,
  * or closes the layer, another one takes over. If the effect fails, the failure is logged and another process gets its turn while this
- * one waits for its `restart`. If the effect completes, its process keeps leading, so that no other runs it while that process lives.
+ * one waits for its `restart`. If the effect completes, its process never runs it again and keeps leading, so that no other runs it while
+ * that process lives: only after a loss of that leadership may another one run it.
  *
  * The process that runs it is the leader of the election of this name: in the effect,
  * `LeaderElection.currentLeadership(LeaderElection.make(name))` has the fencing token.
@@ -101,25 +101,25 @@ export const layer = <A, E, R>(
     Effect.andThen(
       // without options, only the name can be invalid
       Effect.catchTag(recordOf(Lock.make(name), "leader"), "InvalidLockOptions", Effect.die),
-      Effect.forkScoped(run(name, effect, options))
+      Effect.forkScoped(Effect.suspend(() => run(name, effect, options)))
     )
   )
 
 const run = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>, options: SingletonOptions | undefined) => {
   const election = electionOf(name)
   const completed = Effect.flatMap(LeaderElection.currentLeadership(election), ({ proclaim }) => proclaim("Completed"))
-  const body = Effect.andThen(effect, Effect.andThen(Effect.ignore(completed), Effect.never))
+  let hasCompleted = false
+  const work = Effect.tap(effect, () => Effect.sync(() => (hasCompleted = true)))
+  const once = Effect.suspend(() => (hasCompleted ? Effect.void : work))
+  const body = Effect.andThen(once, Effect.andThen(Effect.ignore(completed), Effect.never))
   return LeaderElection.whileLeader(body, election, { proclaim: "Running" }).pipe(
     Effect.sandbox,
+    // not reached where it is interrupted from outside, as the layer closes
     Effect.tapError((cause) =>
-      Cause.hasInterruptsOnly(cause)
-        ? Effect.void
-        : Effect.annotateLogs(
-            Effect.logError("A singleton has failed; the process that is elected next runs it.", cause),
-            {
-              singleton: name
-            }
-          )
+      Effect.annotateLogs(
+        Effect.logError("A singleton or its election has failed; the process that is elected next runs it.", cause),
+        { singleton: name }
+      )
     ),
     Effect.retry(options?.restart ?? restarting),
     Effect.ignore
