@@ -687,6 +687,16 @@ const fixes = {
     file: "packages/core/src/Singleton.ts",
     fixed: "    Effect.tapError((cause) =>\n",
     broken: '    Effect.tapError((cause) => cause.reasons.every(({ _tag }) => _tag === "Interrupt") ? Effect.void :\n'
+  },
+  "members-own-lease": {
+    file: `${internal}/locks/MultiAcquire.ts`,
+    fixed: 'restore(Effect.all(renewals, { concurrency: "unbounded", discard: true }))',
+    broken: "Effect.void"
+  },
+  "members-lease-ends": {
+    file: `${internal}/locks/MultiAcquire.ts`,
+    fixed: ", ...renewals]",
+    broken: "]"
   }
 }
 

@@ -18,14 +18,16 @@ import { as, clientOf, testStores } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
 
 /** Two locks on a store of their own each, and both as one. */
-const twoStores = Effect.gen(function* () {
+const twoStoresWith = Effect.fnUntraced(function* (options?: { readonly leaseTime: Duration.Input }) {
   const stores = yield* testStores(2)
   const [a, b] = [
-    Lock.provide(Lock.make("a"), yield* clientOf(stores[0]!)),
-    Lock.provide(Lock.make("b"), yield* clientOf(stores[1]!))
+    Lock.provide(Lock.make("a", options), yield* clientOf(stores[0]!)),
+    Lock.provide(Lock.make("b", options), yield* clientOf(stores[1]!))
   ]
   return { stores, a, b, both: MultiLock.make([a, b]) }
 })
+
+const twoStores = twoStoresWith()
 
 const failures = <A, E>(exit: Exit.Exit<A, E>): ReadonlyArray<E> =>
   Exit.isFailure(exit) ? exit.cause.reasons.flatMap((reason) => (reason._tag === "Fail" ? [reason.error] : [])) : []
@@ -201,24 +203,28 @@ describe("a lock of several", () => {
     })
   )
 
-  it.effect("A lock of several has a fixed lease for each member, from its last member's grant on", () =>
-    Effect.gen(function* () {
-      const { a, b, both, stores } = yield* twoStores
-      stores[1]!.delay = (operation) => (operation.endsWith("acquire") ? 4000 : 0)
-      const asked = yield* Effect.forkChild(
-        Effect.scoped(
-          Effect.gen(function* () {
-            const { remaining } = yield* Lock.scoped(both, { leaseTime: "10 seconds" })
-            return [yield* remaining, yield* Lock.remainingTime(a), yield* Lock.remainingTime(b)] as const
-          })
+  for (const whose of ["a lock of several", "its members"]) {
+    it.effect(`A fixed lease of ${whose} begins for each member with the last member's grant`, () =>
+      Effect.gen(function* () {
+        const lease = { leaseTime: "10 seconds" } as const
+        const isOwn = whose === "its members"
+        const { a, b, both, stores } = yield* twoStoresWith(isOwn ? lease : undefined)
+        stores[1]!.delay = (operation) => (operation.endsWith("acquire") ? 4000 : 0)
+        const asked = yield* Effect.forkChild(
+          Effect.scoped(
+            Effect.gen(function* () {
+              const { remaining } = yield* Lock.scoped(both, isOwn ? undefined : lease)
+              return [yield* remaining, yield* Lock.remainingTime(a), yield* Lock.remainingTime(b)] as const
+            })
+          )
         )
-      )
-      yield* TestClock.adjust("5 seconds")
-      const [remaining, ofA, ofB] = yield* Fiber.join(asked)
-      assert.strictEqual(Duration.toMillis(remaining), 10_000 - 102)
-      for (const inStore of [ofA, ofB]) assert.deepStrictEqual(inStore, Option.some(Duration.seconds(10)))
-    })
-  )
+        yield* TestClock.adjust("5 seconds")
+        const [remaining, ofA, ofB] = yield* Fiber.join(asked)
+        assert.strictEqual(Duration.toMillis(remaining), 10_000 - 102)
+        for (const inStore of [ofA, ofB]) assert.deepStrictEqual(inStore, Option.some(Duration.seconds(10)))
+      })
+    )
+  }
 
   it.effect(
     "A member of a lock of several keeps its own lease, and gives it to no other member, also on one server",

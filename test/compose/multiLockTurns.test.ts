@@ -3,7 +3,7 @@
  * never wait for each other for ever, on memory and on Redis.
  */
 import { assert, it } from "@effect/vitest"
-import { Arbitrary, Context, Effect, Fiber, Layer, Schema, type Scope } from "effect"
+import { Arbitrary, Context, type Duration, Effect, Fiber, Layer, Schema, type Scope } from "effect"
 import { type AcquireError, Lock, LockStore, MultiLock, ReadWriteLock, type RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { freshName } from "../kit/names.ts"
@@ -79,7 +79,10 @@ const counting = (millis: number) => {
 const sectionsBetween = Effect.fnUntraced(function* (
   place: Place,
   names: readonly [string, string],
-  options?: Lock.AcquireOptions
+  {
+    options,
+    own
+  }: { readonly options?: Lock.AcquireOptions; readonly own?: { readonly leaseTime: Duration.Input } } = {}
 ) {
   const { count, use } = counting(place.sectionMillis)
   const [a, b] = [Lock.make(names[0]), Lock.make(names[1])]
@@ -94,7 +97,7 @@ const sectionsBetween = Effect.fnUntraced(function* (
   const before = [count(a), count(b)] as const
   const between = Effect.sync(() => [count(a) - before[0], count(b) - before[1]] as const)
   const waiting = yield* between.pipe(
-    Lock.withLock(MultiLock.make([a, b]), options),
+    Lock.withLock(MultiLock.make(names.map((name) => Lock.make(name, own))), options),
     as(yield* clientOf(place)),
     Effect.forkScoped({ startImmediately: true })
   )
@@ -130,14 +133,20 @@ it.effect("memory: locks of several with the same members in different orders fo
   }).pipe(Effect.scoped)
 )
 
-it.effect("memory: members that a lock of several keeps while it waits for the next outlive their fixed lease", () =>
-  Effect.gen(function* () {
-    const store = Context.get(yield* Layer.build(Layer.fresh(LockStore.layerMemory)), LockStore.LockStore)
-    const place = { store, sectionMillis: 600, ended: endedInVirtualTime }
-    const between = yield* sectionsBetween(place, ["a", "b"], { leaseTime: "700 millis" })
-    for (const sections of between) assert.isAtMost(sections, 6 * 5)
-  }).pipe(Effect.scoped)
-)
+for (const whose of ["its", "their own"]) {
+  it.effect(
+    `memory: members that a lock of several keeps while it waits for the next outlive ${whose} fixed lease`,
+    () =>
+      Effect.gen(function* () {
+        const store = Context.get(yield* Layer.build(Layer.fresh(LockStore.layerMemory)), LockStore.LockStore)
+        const place = { store, sectionMillis: 600, ended: endedInVirtualTime }
+        const lease = { leaseTime: "700 millis" } as const
+        const terms = whose === "its" ? { options: lease } : { own: lease }
+        const between = yield* sectionsBetween(place, ["a", "b"], terms)
+        for (const sections of between) assert.isAtMost(sections, 6 * 5)
+      }).pipe(Effect.scoped)
+  )
+}
 
 it.effect(
   "memory: a lock of several that is interrupted at any time of its wait leaves no member taken, and no place",

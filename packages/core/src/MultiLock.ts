@@ -17,8 +17,8 @@ import type { TimeoutOf } from "./LockError.ts"
  *
  * `waitTime` limits the wait for all members together; the members' own wait times are ignored. (The type keeps their
  * `LockTimeout`, which the end of a `SpinLock`'s schedule still brings.) A fixed `leaseTime` begins with the last member's
- * grant; without one, each member has its own. Losing one member means losing the whole: `LockLost` names it. Releasing frees
- * all members, and fails with each failure.
+ * grant; without one, each member has its own, and a fixed one begins then as well. Losing one member means losing the
+ * whole: `LockLost` names it. Releasing frees all members, and fails with each failure.
  *
  * **Details**
  *

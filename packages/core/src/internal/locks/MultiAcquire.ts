@@ -186,12 +186,22 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
 
   /** Ends when the members that are held have been kept for long enough; until then, their fixed leases are renewed. */
   get #isPatient(): Effect.Effect<void> {
-    const patience = Effect.sleep(this.#patience.millis)
-    const { leaseMillis } = this.#times
-    if (leaseMillis === undefined) return patience
-    const held = this.#held.filter((member) => member !== undefined)
-    const renewal = Effect.forEach(held, (member) => Effect.ignore(member.renew(leaseMillis)), { discard: true })
-    return Effect.raceFirst(patience, Effect.forever(Effect.delay(renewal, leaseMillis / 3)))
+    const renewals = this.#fixedLeases.map(({ leaseMillis, renewal }) =>
+      Effect.forever(Effect.delay(Effect.ignore(renewal), leaseMillis / 3))
+    )
+    return Effect.raceAllFirst([Effect.sleep(this.#patience.millis), ...renewals])
+  }
+
+  /** The fixed leases of the members that are held, whether the `MultiLock` or a member's own lock fixes them. */
+  get #fixedLeases() {
+    return this.#members.flatMap(({ subjects }, index) =>
+      subjects.flatMap(({ leaseMillis }, i) => {
+        const hold = this.#held[index]?.holds[i]
+        return hold === undefined || leaseMillis === undefined
+          ? []
+          : [{ leaseMillis, renewal: hold.renew(leaseMillis) }]
+      })
+    )
   }
 
   #timedOut(holder: LockTimeout["holder"]): LockTimeout {
@@ -271,20 +281,21 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
           )
   }
 
-  /** All members are held: a fixed lease now starts for each. One may have run out while another was requested. */
+  /** All members are held: each fixed lease starts now. A lease may have run out while another member was requested. */
   #complete(restore: Restore): Effect.Effect<Attempt<T>, LockStoreError> {
     return Effect.suspend((): Effect.Effect<Attempt<T>, LockStoreError> => {
       const hold = new MultiHold(this.name, this.#held as ReadonlyArray<InternalHolding<T>>)
-      const { leaseMillis } = this.#times
       const [first] = hold.holds as readonly [Hold]
       // one command acquired them all just now
       if (hold.holds.every(({ lease }) => lease.acquiredAt === first.lease.acquiredAt)) {
         return Effect.succeed(this.#count(hold))
       }
-      if (leaseMillis === undefined) {
-        return hold.checkLost() === undefined ? Effect.succeed(this.#count(hold)) : this.#lostMeanwhile
-      }
-      return Effect.map(restore(hold.renew(leaseMillis)), () => this.#count(hold)).pipe(
+      const renewals = this.#fixedLeases.map(({ renewal }) => renewal)
+      return Effect.flatMap(
+        restore(Effect.all(renewals, { concurrency: "unbounded", discard: true })),
+        (): Effect.Effect<Attempt<T>> =>
+          hold.checkLost() === undefined ? Effect.succeed(this.#count(hold)) : this.#lostMeanwhile
+      ).pipe(
         Effect.catchTag("LockLost", () => this.#lostMeanwhile),
         Effect.catchTag("InvalidLockOptions", Effect.die) // the lease has been checked
       )
