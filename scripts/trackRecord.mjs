@@ -32,6 +32,7 @@ const fixes = {
     file: "packages/ioredis/src/internal/subscriber.ts",
     fixed: "      closeLink(link)\n",
     broken: ""
+  },
   "untold-releases": {
     file: `${internal}/store/quorum/UntoldReleases.ts`,
     fixed: "due.length < atOnce",
@@ -46,6 +47,7 @@ const fixes = {
     file: `${internal}/store/quorum/votes.ts`,
     fixed: "hasMajority ? unknown === 0 :",
     broken: "hasMajority ? unknown < 0 :"
+  },
   "unnumbered-place": {
     file: "lua/include/hand_over/hand_over_sides.lua",
     fixed: "if number and hears(",
@@ -65,6 +67,11 @@ const fixes = {
     file: `${internal}/hold/Lease.ts`,
     fixed: "if (!isOwn && this.unconfirmed !== undefined && leaseMillis >= this.unconfirmed)",
     broken: "if (isOwn || leaseMillis > 0)"
+  },
+  "kept-in-turn": {
+    file: "lua/lock/keep.lua",
+    fixed: "local listeners\n--@include hand_over/wake_all\n",
+    broken: ""
   },
   "member-joins-late": {
     file: `${internal}/store/quorum/QuorumStore.ts`,

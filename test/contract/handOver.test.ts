@@ -27,6 +27,8 @@ const lockIn = (store: Store) => {
     runOperation(store, "fenced_lock/acquire", [name, token, places], [owner, 10_000, hasAsked, placeAge])
   const release = (owner: string, publish: string = store.publish) =>
     runOperation(store, "lock/release", [name, channel, places, token], [owner, publish, 2000, 60_000])
+  const keep = (owner: string, millis: number) =>
+    runOperation(store, "lock/keep", [name, channel, places], [owner, store.publish, millis])
   const inspect = runOperation(store, "lock/inspect", [name, token]) as Effect.Effect<
     readonly [left: number, token: unknown, fields: ReadonlyArray<string>],
     LockStoreError
@@ -46,6 +48,7 @@ const lockIn = (store: Store) => {
     placesLeft,
     listen,
     release,
+    keep,
     name,
     keys: [name, channel, places, token]
   }
@@ -304,6 +307,48 @@ for (const [where, layer] of Object.entries(stores)) {
         "the others have their turn again",
         Effect.map(isHandedOver, (it) => !it)
       )
+    }))
+
+  test("a lock that stays locked after its release goes to the oldest place whose client listens, though others ask before it", (store) =>
+    Effect.gen(function* () {
+      const lock = lockIn(store)
+      const all = yield* lock.listen("")
+      yield* lock.listen(":ours")
+      for (const client of [clientA, clientB]) yield* lock.listen(`:${client}`)
+      const [dead, oldest, newer] = [`${clientC}:1`, `${clientB}:1`, `${clientA}:1`] as const
+      const keptMillis = 150
+      const keepAndAsk = Effect.gen(function* () {
+        const since = performance.now()
+        const [, , , , kept, ...denied] = yield* atOnce([
+          lock.tryAcquire("x:1"),
+          lock.wait(dead),
+          lock.wait(oldest),
+          lock.wait(newer),
+          lock.keep("x:1", keptMillis),
+          lock.wait(newer, 1),
+          lock.wait(oldest, 1),
+          lock.tryAcquire("x:2")
+        ])
+        assert.strictEqual(kept, 1)
+        const [leftOfNewer, leftOfOldest, leftOfOthers] = denied.map((reply) => (reply as readonly [number])[0])
+        assert.isAtMost(leftOfOldest!, keptMillis)
+        assert.strictEqual(leftOfNewer, leftOfOthers)
+        assert.isAbove(leftOfNewer!, keptMillis)
+        let replies: ReadonlyArray<unknown> = []
+        yield* until(
+          "it is free for somebody",
+          Effect.map(atOnce([lock.tryAcquire("x:2"), lock.wait(newer, 1), lock.wait(oldest, 1)]), (asked) => {
+            replies = asked
+            return asked.some(isGranted)
+          })
+        )
+        assert.isAtLeast(performance.now() - since, keptMillis - 1)
+        for (const owner of ["x:2", newer, oldest, dead]) yield* lock.release(owner, "")
+        // or this machine was late: once more
+        return replies.map(isGranted).join() === "false,false,true"
+      })
+      yield* until("the oldest was let in first", keepAndAsk)
+      assert.strictEqual(yield* all.message, "0")
     }))
 
   for (const hasPlace of [true, false]) {

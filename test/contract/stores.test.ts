@@ -235,7 +235,10 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
         [owner, publish, ...(hasPlaces ? [2000, tokenLife] : [])]
       ]
     case "lock/keep":
-      return [[lock], [owner, lease]]
+      return [
+        [lock, channel, ...(hasPlaces ? [places] : [])],
+        [owner, "PUBLISH", lease]
+      ]
     case "lock/renew":
       return [names.map((name) => prefix + name), [lease, owner, owner]]
     case "lock/force_release":

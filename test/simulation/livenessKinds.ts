@@ -38,6 +38,16 @@ const holder = (lock: Lock.Lock<RedisLock.RedisLock, any, any>, role?: Partial<R
   ...role
 })
 
+/** Longer than any section: a process has one section in a row then. */
+const keeping = (lock: Lock.Lock<RedisLock.RedisLock, any, any>, passes: Role["passes"]): Role =>
+  holder(lock, {
+    passes,
+    run: (section, { sectionMillis }) => Lock.withLock(section, lock, { minHold: 2 * sectionMillis })
+  })
+
+/** As {@link turnsOfOthers}, with turns of one section. */
+const singleTurnsOfOthers = ({ fibers, processes }: Shape): number => (fibers + 1) * (processes - 1)
+
 /** Far more readers than there are fibers. */
 const readers = 1000
 const { readLock, writeLock } = ReadWriteLock.make("rw")
@@ -224,6 +234,8 @@ export const livenessKinds: Readonly<Record<string, LivenessKind>> = {
   "a fenced lock": { roles: [holder(FencedLock.make("a"))] },
   "a lock that is not reentrant": { roles: [holder(NonReentrantLock.make("a"))] },
   "a fair lock": { roles: [holder(FairLock.make("a"), { passes: never })] },
+  "a plain lock that its minHold keeps": { roles: [keeping(Lock.make("a"), singleTurnsOfOthers)] },
+  "a fair lock that its minHold keeps": { roles: [keeping(FairLock.make("a"), never)] },
   writers: { roles: [holder(writeLock)] },
   "readers and writers": { roles: [reader, writer] },
   "writers that go on reading, beside readers": { roles: [reader, writer, downgrading] },

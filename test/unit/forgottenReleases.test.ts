@@ -282,7 +282,8 @@ const releasesOf = () => {
     /** What was sent the last time, in this order. */
     sent,
     /** Keeps the lock of an owner for a while. */
-    keep: (owner: number, millis: number) => releases.add(lock.keep(keys, String(owner), millis)),
+    keep: (owner: number, millis: number) =>
+      releases.add(lock.keep(keys, String(owner), millis, { publish: "PUBLISH", hasPlaces: true })),
     /** Releases what belongs to the owner of that number, so many milliseconds after what was before. */
     release: (owner: number, laterMillis: number) => {
       millis += laterMillis

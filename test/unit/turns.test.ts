@@ -13,14 +13,17 @@ const takeTurns = Effect.fnUntraced(function* (
   service: Service,
   fibers: number,
   sectionMillis: number,
-  entered: Array<string>
+  entered: Array<string>,
+  options?: Pick<Lock.AcquireOptions, "minHold">
 ) {
   const section = Effect.andThen(
     Effect.sync(() => entered.push(who)),
     Effect.sleep(sectionMillis)
   )
   for (let i = 0; i < fibers; i++) {
-    yield* Effect.forkScoped(Effect.forever(Lock.withLock(section, "a")).pipe(as(service)), { startImmediately: true })
+    yield* Effect.forkScoped(Effect.forever(Lock.withLock(section, "a", options)).pipe(as(service)), {
+      startImmediately: true
+    })
   }
 })
 
@@ -56,6 +59,28 @@ describe("turns in a row", () => {
       }).pipe(Effect.scoped)
     )
   }
+
+  it.effect(
+    "With a minHold that is longer than its sections a process has one turn, and then each other one that waits",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        const entered: Array<string> = []
+        for (const [who, fibers] of [
+          ["a", 3],
+          ["b", 1],
+          ["c", 1]
+        ] as const) {
+          yield* takeTurns(who, yield* clientOf(server), fibers, 90, entered, { minHold: 100 })
+        }
+        // so long that each of them has asked, and knows the lease
+        for (let i = 0; i < 600; i++) yield* TestClock.adjust(10)
+        assert.isAbove(entered.length, 45)
+        for (let i = 3; i + 3 <= entered.length; i++) {
+          assert.deepStrictEqual(entered.slice(i, i + 3).toSorted(), ["a", "b", "c"], entered.join(""))
+        }
+      }).pipe(Effect.scoped)
+  )
 
   it.effect("A process that nobody competes with loses no time when it has had its turns", () =>
     Effect.gen(function* () {

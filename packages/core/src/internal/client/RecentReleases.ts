@@ -173,8 +173,8 @@ const releases: ReadonlySet<unknown> = new Set([
 const repeated = (sent: Sent, now: number, publish: string): StoreCommand<unknown> => {
   const { args, at, keys, operation } = sent
   if (operation === lock.operations.keep) {
-    const [owner, millis] = args as readonly [string, number]
-    return lock.keep({ lock: keys[0]! }, owner, Math.max(1, Math.ceil(millis - (now - at))))
+    const [owner, told, millis] = args as readonly [string, string, number]
+    return command(operation, keys, [owner, told, Math.max(1, Math.ceil(millis - (now - at)))])
   }
   if (operation === multiLock.operations.release) {
     const [owner, leaseMillis, tokenLifeMillis, ...told] = args

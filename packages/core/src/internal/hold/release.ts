@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import { handOverTerms, type OwnerRef } from "../kinds/kinds.ts"
+import { handOverTerms, handsOver, type OwnerRef } from "../kinds/kinds.ts"
 import { ownerText } from "../report/shown.ts"
 import { isFinal, matchOutcome, mayHaveRun, retryAfter, retryRelease } from "../store/failures.ts"
 import * as lock from "../store/operations/lock.ts"
@@ -255,9 +255,13 @@ export const sendRelease = (
   publish: string = ref.client.store.publish
 ): Effect.Effect<number, LockStoreError> => {
   const { client, keptUntil = 0, keys, kind, overAt, owner } = ref
-  if (staysTaken(ref)) return client.store.run(lock.keep(keys, owner, Math.ceil(keptUntil - client.now())))
-  const command = kind.release(ref, publish)
-  return client.store.run(client.isQuorum ? { ...command, overAt } : command)
+  if (!staysTaken(ref)) {
+    const command = kind.release(ref, publish)
+    return client.store.run(client.isQuorum ? { ...command, overAt } : command)
+  }
+  // whoever waits is told, also if this release is to tell nobody: it hands the lock over to nobody
+  const terms = { publish: client.store.publish, hasPlaces: handsOver(ref) }
+  return client.store.run(lock.keep(keys, owner, Math.ceil(keptUntil - client.now()), terms))
 }
 
 /** {@link sendRelease} for what may be run later, and again. */

@@ -127,7 +127,8 @@ const holdersOf = (fields: ReadonlyArray<string>): ReadonlyArray<Omit<HolderStat
   for (let i = 0; i < fields.length; i += 2) {
     if (fields[i] === "mode") continue
     const match = ownerField.exec(fields[i]!)
-    const holdCount = Number(fields[i + 1])
+    // the field of an owner that has released says for how long the lock is reserved: see lua/lock/keep.lua
+    const holdCount = fields[i]!.endsWith(kept) ? 1 : Number(fields[i + 1])
     if (match === null || !Number.isSafeInteger(holdCount)) return undefined
     const [, owner, write] = match
     const mode: Mode = !isReadWrite ? "exclusive" : write === undefined ? "read" : "write"

@@ -146,9 +146,17 @@ export const release = (keys: LockKeys, owner: string, publish: string, terms?: 
         [owner, publish, terms.leaseMillis, terms.tokenLifeMillis ?? ""]
       )
 
-/** Gives the lock back, but keeps it taken for so long. Replies 1: released; 0 free; -1 held by another. */
-export const keep = ({ lock }: Pick<LockKeys, "lock">, owner: string, millis: number): StoreCommand<number> =>
-  command(operations.keep, [lock], [owner, millis])
+/**
+ * Gives the lock back, but keeps it taken for so long, and a little longer for all but the oldest place. Replies 1: released; 0 free; -1 held by
+ * another.
+ */
+export const keep = (
+  { channel, lock, places }: LockKeys,
+  owner: string,
+  millis: number,
+  { hasPlaces, publish }: { readonly publish: string; readonly hasPlaces: boolean }
+): StoreCommand<number> =>
+  command(operations.keep, hasPlaces ? [lock, channel, places] : [lock, channel], [owner, publish, millis])
 
 /** Replies 1, 0 or -1 (a quorum cannot tell) for each owner. */
 export const renew = (
