@@ -73,6 +73,11 @@ const fixes = {
     fixed: "local listeners\n--@include hand_over/wake_all\n",
     broken: ""
   },
+  "ended-for-a-day": {
+    file: `${internal}/hold/AnonymousPermits.ts`,
+    fixed: "returned < this.#endsAt ?",
+    broken: "returned > 0 ?"
+  },
   "member-joins-late": {
     file: `${internal}/store/quorum/QuorumStore.ts`,
     fixed: "Stream.suspend(() => member.store.invalidations ?? Stream.empty)",
@@ -330,8 +335,8 @@ const fixes = {
   },
   "long-held-permits": {
     file: `${internal}/hold/AnonymousPermits.ts`,
-    fixed: "this.#returned - this.askedAt > trustedAfterMillis",
-    broken: "this.#returned - this.askedAt > 1e6 * trustedAfterMillis"
+    fixed: "returned - this.askedAt > trustedAfterMillis",
+    broken: "returned - this.askedAt > 1e6 * trustedAfterMillis"
   },
   "untyped-url": {
     file: "packages/ioredis/src/RedisUrl.ts",

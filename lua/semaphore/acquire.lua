@@ -21,8 +21,8 @@
 -- ARGV[last]  the server time until which this may take effect, epoch milliseconds
 --
 -- reply    { 1 granted or 0 denied, how many permits are free now (and not kept for others,
---          if denied), 1 or 0: whether the semaphore exists, milliseconds after which to ask
---          again (-1: not known) }
+--          if denied), 1 or 0: whether the semaphore exists, milliseconds: if denied, after
+--          which to ask again (-1: not known); if granted, until the counter ends (-1: never) }
 
 --@include deadline
 --@include permits/anonymous
@@ -34,10 +34,12 @@ local marker = redis.call('GET', KEYS[3])
 local granted = marker and 1 or 0
 --@include permits/begin
 --@include permit_places/kept
-if not marker and available and available - kept >= wanted_now then
+local takes = not marker and available and available - kept >= wanted_now
+local left_of_counter = (marker or takes) and redis.call('PTTL', KEYS[1])
+if takes then
   granted = 1
   -- its permits end with the counter: what comes back later must not count for another one
-  local life, left_of_counter = tonumber(ARGV[3]), redis.call('PTTL', KEYS[1])
+  local life = tonumber(ARGV[3])
   if left_of_counter > 0 and left_of_counter < life then
     life = left_of_counter
   end
@@ -53,4 +55,4 @@ end
 if granted == 0 and available then
   available = available - kept
 end
-return { granted, available or 0, available and 1 or 0, left }
+return { granted, available or 0, available and 1 or 0, left_of_counter or left }

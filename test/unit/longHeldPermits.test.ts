@@ -54,19 +54,41 @@ describe("permits that are held for more than a day", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("Permits of a semaphore whose time to live has ended are not given back to the next one of its name", () =>
+  for (const [lives, timeToLive, held] of [
+    ["a minute", "1 minute", "90 seconds"],
+    ["an hour", "1 hour", "25 hours"],
+    ["two days", "2 days", "50 hours"]
+  ] as const) {
+    it.effect(
+      `Permits of a semaphore whose time to live has ended are not given back to the next one of its name: it lives for ${lives}`,
+      () =>
+        Effect.gen(function* () {
+          const run = as(yield* Effect.flatMap(testStore(), (server) => clientOf(server)))
+          yield* run(Semaphore.trySetPermits("quota", 2, { timeToLive }))
+          const section = yield* Effect.forkChild(
+            Effect.flip(run(Semaphore.withPermits(Effect.sleep(held), "quota", 2))),
+            { startImmediately: true }
+          )
+          yield* TestClock.adjust(timeToLive)
+          yield* TestClock.adjust("1 second")
+          assert.isTrue(yield* run(Semaphore.trySetPermits("quota", 2)))
+          yield* TestClock.adjust(held)
+          const lost = yield* Fiber.join(section)
+          assert.strictEqual(lost._tag === "LockLost" ? lost.reason : lost._tag, "NotOwner")
+          assert.strictEqual(yield* run(Semaphore.availablePermits("quota")), 2)
+        }).pipe(Effect.scoped)
+    )
+  }
+
+  it.effect("Permits that were held for more than a day are given back to a semaphore that lives for longer", () =>
     Effect.gen(function* () {
       const run = as(yield* Effect.flatMap(testStore(), (server) => clientOf(server)))
-      yield* run(Semaphore.trySetPermits("quota", 2, { timeToLive: "1 minute" }))
-      const section = yield* Effect.forkChild(
-        Effect.flip(run(Semaphore.withPermits(Effect.sleep("90 seconds"), "quota", 2))),
-        { startImmediately: true }
-      )
-      yield* TestClock.adjust("61 seconds")
-      assert.isTrue(yield* run(Semaphore.trySetPermits("quota", 2)))
-      yield* TestClock.adjust("30 seconds")
-      const lost = yield* Fiber.join(section)
-      assert.strictEqual(lost._tag === "LockLost" ? lost.reason : lost._tag, "NotOwner")
+      yield* run(Semaphore.trySetPermits("quota", 2, { timeToLive: "2 days" }))
+      const section = yield* Effect.forkChild(run(Semaphore.withPermits(Effect.sleep("25 hours"), "quota", 2)), {
+        startImmediately: true
+      })
+      yield* TestClock.adjust("25 hours")
+      yield* Fiber.join(section)
       assert.strictEqual(yield* run(Semaphore.availablePermits("quota")), 2)
     }).pipe(Effect.scoped)
   )

@@ -91,7 +91,7 @@ const ask = (
       const grant = { owner, token: 0, sentAt, leaseMillis }
       const lease = kind.isLeased
         ? Lease.granted(request, grant, now)
-        : new AnonymousPermits(request, permits, grant, now)
+        : new AnonymousPermits(request, permits, grant, now, reply.remaining)
       if (lease === undefined) {
         const failure = grantedTooLate(name, command.operation.name, now - sentAt, leaseMillis)
         return Effect.andThen(rollback(ownerRef, leaseMillis), Effect.fail(failure))

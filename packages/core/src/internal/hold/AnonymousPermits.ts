@@ -1,4 +1,5 @@
 import type { LockRef } from "../kinds/kinds.ts"
+import { deadlineOf } from "../options/acquireOptions.ts"
 import { maxSends } from "../store/commands.ts"
 import type { Store } from "../store/Store.ts"
 import { type GrantReply, Lease } from "./Lease.ts"
@@ -22,11 +23,15 @@ export const markerMillis = (store: Pick<Store, "commandTimeoutMillis">, isHeld:
 /** Permits without ids, which were granted together: a lease without end. */
 export class AnonymousPermits extends Lease {
   readonly permits: number
+  /** When their semaphore ends, on the monotonic clock. */
+  readonly #endsAt: number
   #returnedAt: number | undefined = undefined
 
-  constructor(subject: LockRef, permits: number, reply: GrantReply, now: number) {
+  /** `endsIn` milliseconds after the request their semaphore ends; negative: never. */
+  constructor(subject: LockRef, permits: number, reply: GrantReply, now: number, endsIn: number) {
     super(subject, reply, now, Number.POSITIVE_INFINITY)
     this.permits = permits
+    this.#endsAt = endsIn < 0 ? Number.POSITIVE_INFINITY : deadlineOf(reply.sentAt, endsIn)
   }
 
   /** When they were first to be given back. */
@@ -34,12 +39,18 @@ export class AnonymousPermits extends Lease {
     return (this.#returnedAt ??= this.client.now())
   }
 
-  /** Whether their return is trusted is decided once: to Redis all attempts must be the same. */
+  /**
+   * Whether their return is trusted is decided once: to Redis all attempts must be the same. After the end of their semaphore it is not: they
+   * must not count for the next one of its name.
+   */
   get trustedMillis(): number {
-    return this.#returned - this.askedAt > trustedAfterMillis ? heldMarkerMillis : 0
+    const returned = this.#returned
+    return returned - this.askedAt > trustedAfterMillis && returned < this.#endsAt ? heldMarkerMillis : 0
   }
 
   override get overAt(): number {
-    return this.trustedMillis === 0 ? this.askedAt + heldMarkerMillis : this.#returned + trustedAfterMillis
+    return this.trustedMillis === 0
+      ? this.askedAt + heldMarkerMillis
+      : Math.min(this.#returned + trustedAfterMillis, this.#endsAt)
   }
 }

@@ -14,7 +14,10 @@ export interface PermitsReply {
   readonly available: number
   /** Whether there is such a semaphore. */
   readonly exists: boolean
-  /** Milliseconds until the next lease ends, or until it may ask again; negative: not known. */
+  /**
+   * Milliseconds: if denied, until the next lease ends, or until it may ask again, negative if that is not known; if permits without ids were
+   * granted, until the semaphore ends, negative if it does not.
+   */
   readonly remaining: number
   /** How many are held or kept for others, if permits with ids were denied. */
   readonly held: number | undefined
