@@ -78,6 +78,11 @@ const fixes = {
     fixed: "returned < this.#endsAt ?",
     broken: "returned > 0 ?"
   },
+  "late-rollbacks": {
+    file: `${internal}/hold/rollback.ts`,
+    fixed: "? awaited.millis : 0",
+    broken: "? 0 : 0"
+  },
   "member-joins-late": {
     file: `${internal}/store/quorum/QuorumStore.ts`,
     fixed: "Stream.suspend(() => member.store.invalidations ?? Stream.empty)",
@@ -516,8 +521,9 @@ const fixes = {
   },
   "two-rollbacks": {
     file: `${internal}/hold/rollback.ts`,
-    fixed: "if (clients.some(({ overdueRollbacks }) => overdueRollbacks > 0)) return Effect.void\n",
-    broken: ""
+    fixed:
+      "if (clients.some(({ overdueRollbacks }) => overdueRollbacks > 0)) return Effect.void\n    const { now } = clients[0]!\n    const beganAt = now()\n",
+    broken: "const { now } = clients[0]!\n    const beganAt = now() + 1000\n"
   },
   "slow-members": {
     file: `${internal}/store/quorum/QuorumStore.ts`,

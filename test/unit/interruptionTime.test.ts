@@ -55,34 +55,46 @@ const cases: ReadonlyArray<Case> = [
   }
 ]
 
-describe("an acquisition that is interrupted while the store is silent", () => {
-  for (const { acquire, name, rival } of cases) {
-    for (const waitedMillis of [0, 500, 1000]) {
-      it.effect(`${name} that was waited for during ${waitedMillis} ms: the interruption ends within 200 ms`, () =>
-        Effect.gen(function* () {
-          const server = yield* testStore()
-          let isSilent = false
-          const store = wrappedStore(server.store, ({ run }) => Effect.suspend(() => (isSilent ? Effect.never : run())))
-          const one = yield* clientOf(server)
-          const other = yield* clientOf({ store }, { fallbackInterval: "1 second", releaseTimeout: "10 millis" })
-          yield* sectionUntilTold((body) => as(one)(rival(body)))
-          if (waitedMillis === 0) isSilent = true
-          const waiting = yield* background(as(other)(acquire))
-          yield* TestClock.adjust(waitedMillis === 1000 ? 900 : waitedMillis)
-          isSilent = true
-          // by then it asks by the clock
-          yield* TestClock.adjust(waitedMillis === 1000 ? 300 : 0)
-          const interrupting = yield* background(Fiber.interrupt(waiting))
-          yield* TestClock.adjust(200)
-          const hasEnded = interrupting.pollUnsafe() !== undefined
-          // what is late ends as well, or the test would not end
-          yield* TestClock.adjust("1 minute")
-          assert.isTrue(hasEnded)
-        }).pipe(Effect.scoped)
-      )
+/** What becomes of a command; soon enough for each rollback to be awaited to its end. */
+const [silent, late] = [Effect.never, Effect.sleep(140)]
+
+for (const [what, answer] of [
+  ["is silent", silent],
+  ["answers late", late]
+] as const) {
+  describe(`an acquisition that is interrupted while the store ${what}`, () => {
+    for (const { acquire, name, rival } of cases) {
+      for (const waitedMillis of [0, 500, 1000]) {
+        it.effect(
+          `${name} that was waited for during ${waitedMillis} ms: the interruption ends within 200 ms while the store ${what}`,
+          () =>
+            Effect.gen(function* () {
+              const server = yield* testStore()
+              let isLate = false
+              const store = wrappedStore(server.store, ({ run }) =>
+                Effect.suspend(() => (isLate ? Effect.andThen(answer, run()) : run()))
+              )
+              const one = yield* clientOf(server)
+              const other = yield* clientOf({ store }, { fallbackInterval: "1 second", releaseTimeout: "10 millis" })
+              yield* sectionUntilTold((body) => as(one)(rival(body)))
+              if (waitedMillis === 0) isLate = true
+              const waiting = yield* background(as(other)(acquire))
+              yield* TestClock.adjust(waitedMillis === 1000 ? 900 : waitedMillis)
+              isLate = true
+              // by then it asks by the clock
+              yield* TestClock.adjust(waitedMillis === 1000 ? 300 : 0)
+              const interrupting = yield* background(Fiber.interrupt(waiting))
+              yield* TestClock.adjust(200)
+              const hasEnded = interrupting.pollUnsafe() !== undefined
+              // what is late ends as well, or the test would not end
+              yield* TestClock.adjust("1 minute")
+              assert.isTrue(hasEnded)
+            }).pipe(Effect.scoped)
+        )
+      }
     }
-  }
-})
+  })
+}
 
 for (const [how, isRefused] of [
   ["is interrupted", false],
@@ -127,9 +139,13 @@ describe("a MultiLock that has acquired some of its members when the store falls
     Effect.gen(function* () {
       const server = yield* testStore()
       let isSilent: (operation: LockStore.Operation) => boolean = () => false
+      let isLate = false
       const back = Latch.makeUnsafe(false)
       const store = wrappedStore(server.store, ({ fail, operation, run }) =>
-        Effect.suspend(() => (isSilent(operation) ? Effect.andThen(back.await, fail("TimedOut")) : run()))
+        Effect.suspend(() => {
+          if (isSilent(operation)) return Effect.andThen(back.await, fail("TimedOut"))
+          return isLate ? Effect.andThen(late, run()) : run()
+        })
       )
       const one = as(yield* clientOf(server))
       const other = as(yield* clientOf({ store }))
@@ -147,6 +163,7 @@ describe("a MultiLock that has acquired some of its members when the store falls
         waiting,
         endB: b.end,
         silence: (operations: typeof isSilent) => void (isSilent = operations),
+        beLate: () => void (isLate = true),
         /** Whether a fiber ends within this time, before the store answers again. */
         endsWithin: (fiber: Fiber.Fiber<unknown, unknown>, millis: number) =>
           Effect.gen(function* () {
@@ -164,6 +181,14 @@ describe("a MultiLock that has acquired some of its members when the store falls
     Effect.gen(function* () {
       const { endsWithin, silence, waiting } = yield* setUp()
       silence(() => true)
+      assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("A MultiLock that keeps a member while the store answers late: the interruption ends within 200 ms", () =>
+    Effect.gen(function* () {
+      const { beLate, endsWithin, waiting } = yield* setUp()
+      beLate()
       assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
     }).pipe(Effect.scoped)
   )
