@@ -10,7 +10,10 @@ import { createServer } from "node:http"
 
 const port = Number(process.argv[2])
 
-/** Printing the label, calling the carrier: what takes its time. */
+/**
+ * Printing the label, calling the carrier: what takes its time. A real service first checks, under the lock, whether the order is shipped
+ * already. This one does not, and ships it again for a request that comes later.
+ */
 const ship = (order: string) =>
   Effect.andThen(Console.log(`shipping ${order}`), Effect.sleep("1 second")).pipe(
     Lock.withLock(`order:${order}`, { waitTime: "100 millis" })
@@ -25,10 +28,15 @@ const shipment = HttpRouter.add(
       Effect.as(HttpServerResponse.text(`${order} is shipped\n`)),
       Effect.catchTags({
         // another instance is shipping it
-        LockTimeout: () => answer(409, `${order} is being shipped`, { "retry-after": "1" }),
-        // the message says what is wrong with Redis; it is for the log, not for the client
-        LockStoreError: (error) => Effect.andThen(Effect.logError(error.message), answer(503, "try again later")),
-        // the shipment was interrupted: whether it was made must be looked up
+        LockTimeout: () => answer(409, `${order} is being shipped`),
+        // The message says what is wrong with Redis; it is for the log, not for the client. A transient error came before the shipment;
+        // one that is not may also say that the release of its lock was not confirmed, so no 503, after which clients ask again.
+        LockStoreError: (error) =>
+          Effect.andThen(
+            Effect.logError(error.message),
+            error.isTransient ? answer(503, "try again later") : answer(500, "look at the order")
+          ),
+        // whether the shipment was made must be looked up
         LockLost: (error) => Effect.andThen(Effect.logError(error.message), answer(500, "look at the order")),
         // the name is made of what the client sent
         InvalidLockName: (error) => answer(400, error.message)
@@ -37,8 +45,7 @@ const shipment = HttpRouter.add(
   })
 )
 
-const answer = (status: number, text: string, headers?: Record<string, string>) =>
-  Effect.succeed(HttpServerResponse.text(`${text}\n`, { status, headers }))
+const answer = (status: number, text: string) => Effect.succeed(HttpServerResponse.text(`${text}\n`, { status }))
 
 // the client of the locks is built once, outlives the requests, and is closed after the server
 const service = HttpRouter.serve(shipment, { disableLogger: true }).pipe(

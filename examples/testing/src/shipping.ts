@@ -42,6 +42,8 @@ export const ship = Effect.fnUntraced(function* (order: string) {
     const { token } = yield* Lock.currentHolding(name)
     const carrier = yield* Carrier
     const shipments = yield* Shipments
+    // by whoever held the lock before: a lock excludes, it does not deduplicate
+    if (yield* shipments.isShipped(order)) return "shipped" as const
     yield* carrier.collect(order)
     yield* shipments.note(order, token)
     return "shipped" as const
