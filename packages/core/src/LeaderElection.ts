@@ -151,7 +151,8 @@ export interface LeaderElectionOptions<in out A = never> {
  *
  * **When not to use**
  *
- * For a short piece of work that any process may do, take a `Lock`. For work that should happen only once, use `RunOnce`.
+ * For a short piece of work that any process may do, take a `Lock`. For work that one process does for all, use
+ * `RunOnce`.
  *
  * @example
  * ```ts
@@ -348,8 +349,8 @@ export interface WhileLeaderOptions<out A = never> extends CampaignOptions<A> {
  * `restart`.
  *
  * An effect that has succeeded is not run again. If its resignation finds the leadership lost, somebody else may have led meanwhile, and
- * the result is `LockLost`, as in `Lock.withLock`; if Redis does not confirm the resignation, it is a `LockStoreError` that says that the
- * work is done. A caller that retries these failures runs the effect a second time.
+ * the result is `LockLost`, as in `Lock.withLock`; if Redis does not confirm the resignation, it is a `LockStoreError` whose
+ * `workDone` is true. A caller that retries these failures runs the effect a second time.
  *
  * **When to use**
  *

@@ -1,5 +1,6 @@
 /**
- * Work that happens once, no matter how many callers request it, with a result that all of them receive.
+ * Work that many callers share: one of them does it, and all receive its result. It is done again only if that result is lost (at least
+ * once).
  *
  * A `RunOnce` is a value: a name and the Schema of its result. Making one costs nothing and sends no command.
  *
@@ -38,7 +39,7 @@ export const TypeId: TypeId = "~effect-redis-lock/RunOnce"
 export type TypeId = "~effect-redis-lock/RunOnce"
 
 /**
- * Work that happens once, with a result of type `A`. `R` is the services it requires: {@link RedisLock}, or none once a service is bound
+ * Work whose callers share one result, of type `A`. `R` is the services it requires: {@link RedisLock}, or none once a service is bound
  * with {@link provide}.
  *
  * @category models
@@ -78,13 +79,13 @@ export interface RunOnceOptions<in out A> {
 }
 
 /**
- * Work that happens at most once per `ttl`, under a name that follows the rules of `Lock.make`. The lock of that name is held while the work
- * runs. An invalid name or option is reported by {@link run}, before any command is sent.
+ * Work that is done once per `ttl`, and again if its result is lost: at least once, not at most once. The name follows the rules of
+ * `Lock.make`, and the lock of that name is held while the work runs. An invalid name or option is reported by {@link run}, before any command is sent.
  *
  * **When to use**
  *
- * As an idempotency key: the name identifies a request, and the result is the response. As a cache: one process computes an entry while
- * the others wait for it, instead of all of them computing it.
+ * As a cache: one process computes an entry while the others wait for it, instead of all of them computing it. For requests that are
+ * sent more than once and may be carried out twice without harm: the name identifies a request, and the result is its response.
  *
  * **When not to use**
  *
@@ -183,14 +184,14 @@ export const provide: {
  * import { Effect, Schema } from "effect"
  * import { RunOnce } from "effect-redis-lock"
  *
- * const charge = (request: string) =>
- *   Effect.as(Effect.log("charging the card"), { receipt: "r-17" }).pipe(
+ * const thumbnail = (image: string) =>
+ *   Effect.as(Effect.log("rendering"), { url: `https://cdn.example.org/${image}.png` }).pipe(
  *     RunOnce.run(
- *       RunOnce.make(`charge:${request}`, { ttl: "1 day", result: Schema.Struct({ receipt: Schema.String }) })
+ *       RunOnce.make(`thumbnail:${image}`, { ttl: "1 day", result: Schema.Struct({ url: Schema.String }) })
  *     )
  *   )
  *
- * const program = Effect.all([charge("a1"), charge("a1")], { concurrency: "unbounded" })
+ * const program = Effect.all([thumbnail("a1"), thumbnail("a1")], { concurrency: "unbounded" })
  * ```
  *
  * @category running

@@ -77,7 +77,8 @@ const restarting = Schedule.jittered(
  *
  * **When not to use**
  *
- * For a job that runs on a schedule, use `DistributedCron.layer`. For work that should happen only once, use `RunOnce`.
+ * For a job that runs on a schedule, use `DistributedCron.layer`. For work that ends, with a result for
+ * all, use `RunOnce`.
  *
  * Building it fails with `InvalidLockName`, before any command.
  *
