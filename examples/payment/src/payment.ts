@@ -5,10 +5,10 @@ import { Data, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { Lock } from "effect-redis-lock"
 
-/** A later holder of the lock has come to the account: nothing was written. */
+/** A later holder of the lock has come to the account, or there is no such account: nothing was written. */
 export class Outdated extends Data.TaggedError("Outdated")<{ readonly account: string; readonly token: bigint }> {
   override get message(): string {
-    return `PostgreSQL refused the write: somebody with a token above ${this.token} has come to ${this.account}`
+    return `PostgreSQL refused the write: somebody with a token above ${this.token} has come to ${this.account}, or there is no such account`
   }
 }
 

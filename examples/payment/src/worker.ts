@@ -24,6 +24,7 @@ const payment = pay(account, BigInt(amount), askBank).pipe(
 const program = (manner === "stubborn" ? Effect.uninterruptible(payment) : payment).pipe(
   Lock.withLock(lockOf(account), { waitTime: "30 seconds" }),
   Effect.catchTag("LockLost", (lost) => Console.log(lost.message)),
+  // What fails has been printed. A service would fail here, and run under NodeRuntime.runMain, which releases the lock at SIGTERM.
   Effect.ignore,
   Effect.ensuring(Effect.sync(() => bank.close())),
   Effect.provide(Layer.merge(locks, database)),
