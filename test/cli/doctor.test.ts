@@ -34,6 +34,7 @@ describe("doctor", () => {
         ...[
           "clock",
           "commands",
+          "election",
           "eviction",
           "fair lock",
           "latch",
@@ -43,7 +44,8 @@ describe("doctor", () => {
           "mode",
           "permit semaphore"
         ],
-        ...["read lock", "replicas", "semaphore", "several locks", "subscribe", "tracking", "version", "write lock"]
+        ...["read lock", "replicas", "run once", "semaphore", "several locks", "subscribe", "tracking", "version"],
+        "write lock"
       ])
       const redis = yield* client(server.url)
       for (const key of yield* Effect.promise(() => redis.keys("*"))) {
@@ -72,6 +74,13 @@ describe("doctor", () => {
       assert.match(ended.stdout, /^fair lock +warning/m)
       assert.match(ended.stdout, /^tracking +warning +NoPermission.*allow CLIENT ID, TRACKING and CACHING/m)
       assert.notInclude(ended.stdout, "secret")
+      // all that a fair lock needs, and no records
+      const keys = "~redis-lock:doctor:* ~redisson_lock* ~effect_redis_lock_client* ~effect_redis_lock_places:*"
+      yield* Effect.promise(() => redis.call("ACL", "SETUSER", "few", "+zadd", "resetkeys", ...keys.split(" ")))
+      const withoutRecords = yield* redisLock(["doctor", "--redis", url])
+      assert.match(withoutRecords.stdout, /^fair lock +ok/m)
+      assert.match(withoutRecords.stdout, /^election +warning/m)
+      assert.match(withoutRecords.stdout, /^run once +warning/m)
       yield* Effect.promise(() => redis.call("ACL", "SETUSER", "few", "-hset"))
       assert.strictEqual((yield* redisLock(["doctor", "--redis", url])).code, 2)
     })

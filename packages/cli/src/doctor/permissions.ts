@@ -1,13 +1,16 @@
 /**
  * What `redis-lock doctor` finds out of permissions: by trying.
  */
+import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import {
   CountDownLatch,
   FairLock,
   type InvalidLockName,
   type InvalidLockOptions,
+  LeaderElection,
   Lock,
   type LockLost,
   type LockReentered,
@@ -18,6 +21,7 @@ import {
   ReadWriteLock,
   type RedisDriver,
   RedisLock,
+  RunOnce,
   Semaphore
 } from "effect-redis-lock"
 import { randomUUID } from "node:crypto"
@@ -56,6 +60,8 @@ type TrialError =
   | InvalidLockName
   | InvalidLockOptions
   | RedisDriver.RedisDriverError
+  | Schema.SchemaError
+  | Cause.TimeoutError
 
 const remedyOf = (error: TrialError): string =>
   "reason" in error && error.reason === "NoPermission"
@@ -106,6 +112,15 @@ export const kinds = (prefix: string): Effect.Effect<ReadonlyArray<Check>, never
       Semaphore.trySetPermits(latch, 1, { timeToLive: "8 seconds" }),
       CountDownLatch.countDown(latch)
     ),
+    // without a time limit of their own, both try again while Redis is away
+    election: Effect.timeout(
+      Effect.scoped(LeaderElection.campaign(LeaderElection.make(name("election")))),
+      "3 seconds"
+    ),
+    "run once": Effect.timeout(
+      RunOnce.run(Effect.succeed(1), RunOnce.make(name("run-once"), { ttl: "8 seconds", result: Schema.Number })),
+      "3 seconds"
+    ),
     list: Stream.runDrain(Lock.list("redis-lock:doctor:*"))
   }
   return Effect.forEach(Object.entries(trials), ([kind, trial]) =>
@@ -118,7 +133,7 @@ export const kinds = (prefix: string): Effect.Effect<ReadonlyArray<Check>, never
           : problem(kind, remedyOf(error))
     })
   ).pipe(
-    Effect.provide(RedisLock.layer({ keyPrefix: prefix, tokenRetention: "1 second" })),
+    Effect.provide(RedisLock.layer({ keyPrefix: prefix, tokenRetention: "1 second", watchdogLeaseTime: "8 seconds" })),
     Effect.catch(({ message }: InvalidLockOptions) => Effect.succeed([problem("prefix", message)]))
   )
 }
