@@ -187,7 +187,7 @@ describe("64: bad usage", () => {
       const { stderr } = yield* redisLock(["run", "x", "--wait", "soon", "--", "true"])
       assert.deepStrictEqual(stderr.split("\n"), [
         `redis-lock: Invalid value for flag --wait: "soon". Expected: 500ms, 10s, 2m, 1h30m, or a plain number of seconds`,
-        "redis-lock: usage: redis-lock run [--wait 10s] [--lease 30s] [--redis URL] NAME -- COMMAND ARGS...",
+        "redis-lock: usage: redis-lock run [FLAGS] NAME -- COMMAND ARGS...",
         "redis-lock: more: redis-lock run --help",
         ""
       ])

@@ -31,7 +31,7 @@ const lsCommand = Command.make(
   },
   ls
 ).pipe(
-  Command.annotate(Usage, "redis-lock ls [--json] [--prefix TEXT] [--redis URL] [PATTERN]"),
+  Command.annotate(Usage, "redis-lock ls [--json] [--prefix TEXT] [--redis URL]... [PATTERN]"),
   Command.withShortDescription("List what is held"),
   Command.withDescription(
     paragraphs(`
@@ -54,7 +54,7 @@ const json = Flag.Boolean("json").pipe(Flag.withDescription("Print a JSON object
 const theName = Argument.String("NAME").pipe(Argument.withDescription("The name of a lock, a semaphore or a latch"))
 
 const inspectCommand = Command.make("inspect", { name: theName, json, prefix, redis }, inspect).pipe(
-  Command.annotate(Usage, "redis-lock inspect [--json] [--prefix TEXT] [--redis URL] NAME"),
+  Command.annotate(Usage, "redis-lock inspect [--json] [--prefix TEXT] [--redis URL]... NAME"),
   Command.withShortDescription("Show the holders of a lock and its waiters"),
   Command.withDescription(
     paragraphs(`
@@ -98,7 +98,7 @@ const watchCommand = Command.make(
 ).pipe(
   Command.annotate(
     Usage,
-    "redis-lock watch [--interval 1s] [--json] [--allow-release] [--prefix TEXT] [--redis URL] [PATTERN]"
+    "redis-lock watch [--interval 1s] [--json] [--allow-release] [--prefix TEXT] [--redis URL]... [PATTERN]"
   ),
   Command.withShortDescription("Show the held locks, and each change"),
   Command.withDescription(
@@ -140,7 +140,7 @@ const releaseCommand = Command.make(
         ? Effect.fail(new ValidationError({ message: "there is no terminal to ask on: it needs --yes" }))
         : Effect.void
   ),
-  Command.annotate(Usage, "redis-lock release --force [--yes] [--prefix TEXT] [--redis URL] NAME"),
+  Command.annotate(Usage, "redis-lock release --force [--yes] [--prefix TEXT] [--redis URL]... NAME"),
   Command.withShortDescription("Take a lock away from its holder"),
   Command.withDescription(
     paragraphs(`
@@ -164,13 +164,13 @@ Exit codes:
 )
 
 const doctorCommand = Command.make("doctor", { json, prefix, redis }, doctor).pipe(
-  Command.annotate(Usage, "redis-lock doctor [--json] [--prefix TEXT] [--redis URL]"),
+  Command.annotate(Usage, "redis-lock doctor [--json] [--prefix TEXT] [--redis URL]..."),
   Command.withShortDescription("Check whether a Redis is fit for locks"),
   Command.withDescription(
     paragraphs(`
 Checks each server that --redis names: version and mode, eviction, persistence, replicas, clock, permissions and latency. Each line
-says ok, warning or problem, and what to do. It acquires each kind of lock, under names that begin with redis-lock:doctor: and
-expire within ten seconds.
+says ok, warning or problem, and what to do. It acquires locks of the common kinds, permits and a latch, wins an election, and runs
+something once, under names that begin with redis-lock:doctor: and expire within ten seconds.
 
 Exit codes:
   0   no problem, perhaps warnings

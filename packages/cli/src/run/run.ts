@@ -56,7 +56,7 @@ export const run = (options: RunOptions): Effect.Effect<void, ExitWith> =>
 
 /** Node.js can wait only for processes that it has started itself. */
 const noInit =
-  "It is the first process of this container (PID 1), and removes no orphans of the command when they end: they stay as zombies. Give the container an init: docker run --init, or tini."
+  "It is the first process of this container (PID 1) and does not reap orphans of the command, which remain as zombies. Give the container an init: docker run --init, or tini."
 
 const noUrls = { REDIS_URL: undefined, REDIS_QUORUM: undefined }
 

@@ -177,7 +177,7 @@ export const runCommand = Command.make(
 ).pipe(
   Command.validate(({ args }) => commandBehindDashes(args)),
   Command.validate((flags) => checkFlags(flags)),
-  Command.annotate(Usage, "redis-lock run [--wait 10s] [--lease 30s] [--redis URL] NAME -- COMMAND ARGS..."),
+  Command.annotate(Usage, "redis-lock run [FLAGS] NAME -- COMMAND ARGS..."),
   Command.withShortDescription("Run a command under a lock"),
   Command.withDescription(
     paragraphs(`
@@ -185,7 +185,7 @@ Waits for the lock NAME, runs COMMAND under it, and exits with the command's exi
 
 redis-lock passes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and the other signals that would end it on to the
 command and all its children. If the lock is lost, they get SIGTERM and, before the lease ends, SIGKILL. No shell is
-involved unless you name one. As the first process of a container it needs an init, which removes the command's orphans:
+involved unless you name one. As the first process of a container it needs an init, which reaps the command's orphans:
 docker run --init.
 
 The command inherits redis-lock's environment, also REDIS_URL with its password unless --hide-redis-url is given, plus:

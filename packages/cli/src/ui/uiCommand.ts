@@ -94,7 +94,7 @@ export const uiCommand = Command.make(
   }),
   Command.annotate(
     Usage,
-    "redis-lock ui [--port 7379] [--host ADDRESS] [--allow-host NAME]... [--token TEXT] [--interval 500ms] [--allow-release] [--prefix TEXT] [--redis URL] [PATTERN]"
+    "redis-lock ui [--port 7379] [--host ADDRESS] [--allow-host NAME]... [--token TEXT] [--interval 500ms] [--allow-release] [--prefix TEXT] [--redis URL]... [PATTERN]"
   ),
   Command.withShortDescription("Show the held locks in a browser"),
   Command.withDescription(
