@@ -135,7 +135,7 @@ const everFires = (cron: Cron.Cron): boolean => {
 const oneOf = <A extends string>(option: string, value: A, values: ReadonlyArray<A>) =>
   values.includes(value)
     ? Effect.succeed(value)
-    : Effect.fail(new InvalidLockOptions({ option, problem: `${shown(value)} is none of ${values.join(", ")}` }))
+    : Effect.fail(new InvalidLockOptions({ option, problem: `${shown(value)} is not one of ${values.join(", ")}` }))
 
 const start = <E, R>(
   options: DistributedCronOptions<E, R>

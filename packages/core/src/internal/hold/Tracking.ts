@@ -108,7 +108,7 @@ export class Tracking implements Alarm {
         Effect.retry({ while: ({ isTransient }) => isTransient, schedule: reconnecting }),
         Effect.catch((error) =>
           Effect.logInfo(
-            "Redis does not tell of locks that somebody else deletes (CLIENT TRACKING): a holder notices that at its next renewal.",
+            "Redis does not report locks that somebody else deletes (CLIENT TRACKING): a holder notices that at its next renewal.",
             error
           )
         ),

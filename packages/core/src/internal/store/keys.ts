@@ -121,7 +121,7 @@ export const problemOf = (text: string): string | undefined => {
   }
   if (text.includes("\0")) return "it contains a NUL character"
   // all lone halves of surrogate pairs are sent as the same three bytes
-  return text.isWellFormed() ? undefined : "it is no well-formed Unicode: half of a surrogate pair stands alone"
+  return text.isWellFormed() ? undefined : "it is not well-formed Unicode: it contains an unpaired surrogate"
 }
 
 export const checkPrefix = (prefix: unknown): InvalidLockOptions | undefined => {

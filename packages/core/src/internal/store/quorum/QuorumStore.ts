@@ -330,7 +330,7 @@ const memberInvalidations = (member: Member): Stream.Stream<Signal, LockStoreErr
         : Stream.fromEffectDrain(
             Effect.annotateLogs(
               Effect.logInfo(
-                "One server of the quorum does not tell of locks that somebody else deletes (CLIENT TRACKING): if it is needed for a majority, a holder notices that at its next renewal.",
+                "One server of the quorum does not report locks that somebody else deletes (CLIENT TRACKING): if it is needed for a majority, a holder notices that at its next renewal.",
                 error
               ),
               { member: memberText(member) }
