@@ -328,7 +328,10 @@ export const layerQuorum = <E, R>(
       if ("_tag" in checked) return yield* checked
       const given: unknown = members
       if (!Array.isArray(given)) {
-        return yield* new InvalidLockOptions({ option: "layerQuorum", problem: "its members are not an array of layers" })
+        return yield* new InvalidLockOptions({
+          option: "layerQuorum",
+          problem: "its members are not an array of layers"
+        })
       }
       return yield* joinQuorum(members, checked)
     })

@@ -80,7 +80,8 @@ export interface RunOnceOptions<in out A> {
 
 /**
  * Work that is done once per `ttl`, and again if its result is lost: at least once, not at most once. The name follows the rules of
- * `Lock.make`, and the lock of that name is held while the work runs. An invalid name or option is reported by {@link run}, before any command is sent.
+ * `Lock.make`, and the lock of that name is held while the work runs. An invalid name or option is reported by {@link run}, before any
+ * command is sent.
  *
  * **When to use**
  *
