@@ -36,17 +36,20 @@ import { OpaqueClient, RedisLock, type Service, TypeId } from "./RedisLock.ts"
 const random = new Uint32Array(1024)
 let randomLeft = 0
 
-/**
- * A secret number of eight digits, of 24 bits. The random source is asked for many at once: for each alone it would cost as much as the
- * rest of a request. A longer number would take as long to be formatted as everything else that makes a request.
- */
-const random24Bits = (): number => {
+/** The random source is asked for many at once: for each alone it would cost as much as the rest of a request. */
+const random32Bits = (): number => {
   if (randomLeft === 0) {
     crypto.getRandomValues(random)
     randomLeft = random.length
   }
-  return 0x1000000 + (random[--randomLeft]! >>> 8)
+  return random[--randomLeft]!
 }
+
+/**
+ * A secret number of 47 bits and 15 digits, in two parts: a long number takes as long to be formatted as everything else that makes a request.
+ * With one more digit, a place of a writer would be too long for the compact form in which Redis keeps few places.
+ */
+const secretNumber = (): string => `${0x1000000 + (random32Bits() >>> 8)}${1_000_000 + (random32Bits() >>> 9)}`
 
 /** A token that is a minute ahead of the bound comes from the server's clock, and is not just the last token plus one. */
 const clearLeadMicros = 60_000_000
@@ -185,11 +188,11 @@ export class LockClient extends OpaqueClient implements Service {
   }
 
   /**
-   * An owner is used once: `<client>:<number>`, where Redisson has the number of a thread. It is random, 48 bits, so that nobody who cannot
+   * An owner is used once: `<client>:<number>`, where Redisson has the number of a thread. It is random, 47 bits, so that nobody who cannot
    * read the lock's keys can guess it: by it a waiter tells the message that hands the lock over to it from one that anybody may have published.
    */
   nextOwner(): string {
-    return `${this.#ownerPrefix}${random24Bits()}${random24Bits()}`
+    return `${this.#ownerPrefix}${secretNumber()}`
   }
 
   /** Whether it holds anything, or waits. */
