@@ -3,7 +3,7 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Layer, Logger, Option, Result, Scope } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Logger, Option, Result, Schema, Scope } from "effect"
 import {
   type AcquireError,
   CountDownLatch,
@@ -21,6 +21,7 @@ import {
   ReadWriteLock,
   RedisLock,
   RedLock,
+  RunOnce,
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
@@ -523,4 +524,22 @@ it.live("Waiting for a latch fails with Closed where the client is closed alread
       assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "Closed")
     }
   }).pipe(Effect.scoped)
+)
+
+it.effect("A caller of RunOnce.run whose client is closed before anything has run fails with Closed", () =>
+  Effect.gen(function* () {
+    const store = yield* testStore()
+    const scope = yield* Scope.make()
+    const service = yield* Scope.provide(clientOf(store), scope)
+    const once = RunOnce.make("once", { ttl: "1 hour", result: Schema.Number })
+    let reads = 0
+    store.delay = (operation) => (operation === "record/read" && ++reads === 2 ? 1000 : 0)
+    const running = RunOnce.run(Effect.succeed(1), once)
+    const caller = yield* Effect.forkChild(as(service)(Effect.flip(running)), { startImmediately: true })
+    yield* TestClock.adjust("100 millis")
+    assert.strictEqual(reads, 2)
+    yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+    yield* TestClock.adjust("1 minute")
+    assert.deepInclude(yield* Fiber.join(caller), { _tag: "LockStoreError", reason: "Closed" })
+  })
 )
