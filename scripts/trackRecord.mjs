@@ -204,9 +204,10 @@ const fixes = {
     broken: 'const other = untagged("")'
   },
   "observer-throws": {
-    file: `${internal}/report/ownTurn.ts`,
-    fixed: "queueMicrotask(() => {\n    try {\n      task()\n    } catch (defect) {\n      report(defect)\n    }\n  })",
-    broken: "void (report, task())"
+    file: `${internal}/client/LockClient.ts`,
+    fixed:
+      "queueMicrotask(() => {\n      try {\n        task()\n      } catch (defect) {\n        this.#report(defect)\n      }\n    })",
+    broken: "task()"
   },
   "reader-token": {
     file: "lua/include/tokens/read_token.lua",

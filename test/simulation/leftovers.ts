@@ -26,7 +26,7 @@ export const forgottenAfter = ({ db }: Server): number =>
 /** Gives back permits whose lease has ended, as the next request would. */
 export const reap = ({ db }: Server): void => {
   const key = "{permits}:timeout"
-  const ended = [...(db.get(key, "zset") ?? [])].filter(([, expiry]) => expiry <= db.timeMillis())
+  const ended = [...(db.get(key, "zset") ?? [])].filter(([, expiry]) => expiry <= db.timeMicros() / 1000)
   if (ended.length === 0) return
   runCommand(db, ["ZREM", key, ...ended.map(([id]) => id)])
   runCommand(db, ["INCRBY", "permits", String(ended.length)])
@@ -38,7 +38,7 @@ export const look = ({ db }: Server, key: string): unknown => {
   const type = db.type(key)
   if (type === "none") return { ttl }
   if (type === "zset") {
-    return { ttl, zset: Array.from(db.get(key, type)!, ([member, score]) => [member, score - db.timeMillis()]) }
+    return { ttl, zset: Array.from(db.get(key, type)!, ([member, score]) => [member, score - db.timeMicros() / 1000]) }
   }
   const value = db.get(key, type)!
   return { ttl, [type]: value instanceof Map ? [...value] : value }

@@ -9,7 +9,6 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import type * as Scope from "effect/Scope"
 import { type Job, makeTurn } from "./internal/coordination/schedule.ts"
 import { shown } from "./internal/report/shown.ts"
 import { growing } from "./internal/time/clock.ts"
@@ -120,7 +119,38 @@ export const layer = <E, R>(
   never,
   InvalidLockName | InvalidLockOptions | Cron.CronParseError,
   RedisLock | Exclude<R, CurrentScheduledTime>
-> => Layer.effectDiscard(start(options))
+> =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const { execute, name } = options
+      const cron = Cron.isCron(options.cron) ? options.cron : yield* Effect.fromResult(options.cron)
+      const job: Job<Exclude<R, CurrentScheduledTime>> = {
+        cron,
+        overlap: yield* oneOf("overlap", options.overlap ?? "skip", ["skip", "wait", "allow"]),
+        catchUp: yield* oneOf("catchUp", options.catchUp ?? "none", ["none", "latest", "all"]),
+        execute: (tick) => {
+          const time = DateTime.makeUnsafe(tick)
+          return Effect.provideService(execute, CurrentScheduledTime, time).pipe(
+            // not reached where the tick is interrupted from outside: by a loss, or as the layer closes
+            Effect.catchCause((cause) => Effect.logError("A tick of a schedule has failed.", cause)),
+            Effect.annotateLogs({ cron: name, scheduledTime: DateTime.formatIso(time) }),
+            Effect.asVoid
+          )
+        }
+      }
+      if (!everFires(cron)) return yield* new InvalidLockOptions({ option: "cron", problem: "no time matches it" })
+      const turn = yield* makeTurn(NonReentrantLock.make(name), job)
+      // a schedule outlives every failure, even an unexpected one
+      const attempt = Effect.catchDefect(turn, Effect.fail)
+      const persistent = Effect.catch(attempt, (error) =>
+        Effect.logWarning("A schedule was interrupted by a failure, and tries again.", error).pipe(
+          Effect.annotateLogs({ cron: name }),
+          Effect.andThen(Effect.delay(Effect.retry(attempt, growing("1 second", "30 seconds")), "1 second"))
+        )
+      )
+      yield* Effect.forkScoped(Effect.forever(persistent))
+    })
+  )
 
 /** Whether a schedule has any tick: one for the 30th of February has none. */
 const everFires = (cron: Cron.Cron): boolean => {
@@ -136,40 +166,3 @@ const oneOf = <A extends string>(option: string, value: A, values: ReadonlyArray
   values.includes(value)
     ? Effect.succeed(value)
     : Effect.fail(new InvalidLockOptions({ option, problem: `${shown(value)} is not one of ${values.join(", ")}` }))
-
-const start = <E, R>(
-  options: DistributedCronOptions<E, R>
-): Effect.Effect<
-  void,
-  InvalidLockName | InvalidLockOptions | Cron.CronParseError,
-  RedisLock | Exclude<R, CurrentScheduledTime> | Scope.Scope
-> =>
-  Effect.gen(function* () {
-    const { execute, name } = options
-    const cron = Cron.isCron(options.cron) ? options.cron : yield* Effect.fromResult(options.cron)
-    const job: Job<Exclude<R, CurrentScheduledTime>> = {
-      cron,
-      overlap: yield* oneOf("overlap", options.overlap ?? "skip", ["skip", "wait", "allow"]),
-      catchUp: yield* oneOf("catchUp", options.catchUp ?? "none", ["none", "latest", "all"]),
-      execute: (tick) => {
-        const time = DateTime.makeUnsafe(tick)
-        return Effect.provideService(execute, CurrentScheduledTime, time).pipe(
-          // not reached where the tick is interrupted from outside: by a loss, or as the layer closes
-          Effect.catchCause((cause) => Effect.logError("A tick of a schedule has failed.", cause)),
-          Effect.annotateLogs({ cron: name, scheduledTime: DateTime.formatIso(time) }),
-          Effect.asVoid
-        )
-      }
-    }
-    if (!everFires(cron)) return yield* new InvalidLockOptions({ option: "cron", problem: "no time matches it" })
-    const turn = yield* makeTurn(NonReentrantLock.make(name), job)
-    // a schedule outlives every failure, even an unexpected one
-    const attempt = Effect.catchDefect(turn, Effect.fail)
-    const persistent = Effect.catch(attempt, (error) =>
-      Effect.logWarning("A schedule was interrupted by a failure, and tries again.", error).pipe(
-        Effect.annotateLogs({ cron: name }),
-        Effect.andThen(Effect.delay(Effect.retry(attempt, growing("1 second", "30 seconds")), "1 second"))
-      )
-    )
-    yield* Effect.forkScoped(Effect.forever(persistent))
-  })

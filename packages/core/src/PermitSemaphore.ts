@@ -26,13 +26,6 @@ import type * as Types from "effect/Types"
 import type { GrantOptions, OnlyOptions } from "./AcquireOptions.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import * as commands from "./internal/locks/PermitSemaphoreImpl.ts"
-import {
-  TypeId as internalTypeId,
-  leasedPermits,
-  PermitSemaphoreImpl,
-  permitSemaphoreOf,
-  preparePermits
-} from "./internal/locks/PermitSemaphoreImpl.ts"
 import { isDataFirst } from "./internal/options/acquireOptions.ts"
 import type { CommandError, InvalidLockOptions, LockLost, LockStoreError, TimeoutOf, WaitTimeOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
@@ -43,7 +36,7 @@ import type { RedisLock } from "./RedisLock.ts"
  * @category type IDs
  * @since 0.3.0
  */
-export const TypeId: TypeId = internalTypeId
+export const TypeId: TypeId = commands.TypeId
 
 /**
  * The type of {@link TypeId}.
@@ -174,7 +167,7 @@ export interface ScopedOptions<
  * @since 0.2.0
  */
 export const make = (name: string, options?: { readonly permits?: number | undefined }): PermitSemaphore =>
-  new PermitSemaphoreImpl(name, options?.permits, undefined)
+  new commands.PermitSemaphoreImpl(name, options?.permits, undefined)
 
 /**
  * Binds a semaphore to one service, so that it requires no other.
@@ -186,8 +179,8 @@ export const provide: {
   (service: RedisLock["Service"]): <R>(semaphore: PermitSemaphore<R>) => PermitSemaphore<Exclude<R, RedisLock>>
   <R>(semaphore: PermitSemaphore<R>, service: RedisLock["Service"]): PermitSemaphore<Exclude<R, RedisLock>>
 } = dual(2, <R>(semaphore: PermitSemaphore<R>, service: RedisLock["Service"]) => {
-  const { invalid, kind, name } = permitSemaphoreOf(semaphore)
-  return new PermitSemaphoreImpl<Exclude<R, RedisLock>>(name, kind.initial, service, invalid)
+  const { invalid, kind, name } = commands.permitSemaphoreOf(semaphore)
+  return new commands.PermitSemaphoreImpl<Exclude<R, RedisLock>>(name, kind.initial, service, invalid)
 })
 
 /**
@@ -233,7 +226,7 @@ export const scoped: <
     ) => Effect.Effect<Permit, TimeoutOf<WaitTimeOf<Arg>> | CommandError, Services<S> | Scope.Scope> = dual(
   isDataFirst,
   (semaphore: SemaphoreOrName, options?: ScopedOptions) =>
-    Sections.scoped(leasedPermits, preparePermits(semaphore, options?.permits ?? 1, options))
+    Sections.scoped(commands.leasedPermits, commands.preparePermits(semaphore, options?.permits ?? 1, options))
 )
 
 /**
@@ -263,7 +256,7 @@ export const tryScoped: <Arg extends SemaphoreOrName | OnlyOptions<Arg, Omit<Sco
     ) => Effect.Effect<Option.Option<Permit>, CommandError, Services<S> | Scope.Scope> = dual(
   isDataFirst,
   (semaphore: SemaphoreOrName, options?: Omit<ScopedOptions, "waitTime">) =>
-    Sections.tryScoped(leasedPermits, preparePermits(semaphore, options?.permits ?? 1, options))
+    Sections.tryScoped(commands.leasedPermits, commands.preparePermits(semaphore, options?.permits ?? 1, options))
 )
 
 /**
@@ -313,7 +306,7 @@ export const withPermits: {
 } = dual(
   (args) => Effect.isEffect(args[0]),
   <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, permits: number, options?: GrantOptions) =>
-    Sections.section(leasedPermits, preparePermits(semaphore, permits, options), self)
+    Sections.section(commands.leasedPermits, commands.preparePermits(semaphore, permits, options), self)
 )
 
 /**
@@ -365,7 +358,7 @@ export const withPermitIfAvailable: {
     self: Effect.Effect<A, E, R>,
     semaphore: SemaphoreOrName,
     options?: Pick<GrantOptions, "leaseTime" | "maxHold">
-  ) => Sections.trySection(leasedPermits, preparePermits(semaphore, 1, options), self)
+  ) => Sections.trySection(commands.leasedPermits, commands.preparePermits(semaphore, 1, options), self)
 )
 
 /**

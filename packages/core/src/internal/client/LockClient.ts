@@ -19,7 +19,7 @@ import { Watchdog } from "../hold/Watchdog.ts"
 import { LabelsOfOthers } from "../kinds/inspect.ts"
 import { leastTime, type LockProtocol } from "../kinds/kinds.ts"
 import type { ClientOptions } from "../options/ClientOptions.ts"
-import { inOwnTurn, report, type Report } from "../report/ownTurn.ts"
+import { report, type Report } from "../report/defects.ts"
 import { printsAs, shown } from "../report/shown.ts"
 import { Telemetry } from "../report/telemetry.ts"
 import { clientStore } from "../store/commands.ts"
@@ -131,9 +131,15 @@ export class LockClient extends OpaqueClient implements Service {
     if (store.reconnects !== undefined) this.releases = new RecentReleases(this, (command) => store.run(command))
   }
 
-  /** Runs a task of the application, such as the resumption of one of its fibers. */
+  /** Runs a task of the application, such as the resumption of one of its fibers, right after the running code, before any other event. */
   inOwnTurn(task: () => void): void {
-    inOwnTurn(task, this.#report)
+    queueMicrotask(() => {
+      try {
+        task()
+      } catch (defect) {
+        this.#report(defect)
+      }
+    })
   }
 
   /** {@link fork} for work that closing waits for. */
@@ -193,11 +199,6 @@ export class LockClient extends OpaqueClient implements Service {
    */
   nextOwner(): string {
     return `${this.#ownerPrefix}${secretNumber()}`
-  }
-
-  /** Whether it holds anything, or waits. */
-  get isInUse(): boolean {
-    return !this.leases.isEmpty || this.lines.size > 0
   }
 
   remember(lease: Lease, outermost: LeaseEntry): void {

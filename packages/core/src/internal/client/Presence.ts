@@ -75,7 +75,7 @@ const labelWhileInUse = Effect.fnUntraced(function* (client: LockClient, noteSen
   let pause = momentMillis
   while (true) {
     yield* Effect.sleep(pause)
-    if (!client.isInUse) return false
+    if (client.leases.isEmpty && client.lines.size === 0) return false
     const command = setLabel(clientLabelKey(options.keyPrefix, clientId), options.label, lifeMillis)
     noteSent()
     const stored = yield* Effect.result(store.run(command))
@@ -97,7 +97,10 @@ const listenWhileHolding = Effect.fnUntraced(function* (client: LockClient) {
   return false
 })
 
-const holdsForAMoment = ({ now, watchdog }: LockClient): boolean => watchdog.watchesSince(now() - momentMillis)
+const holdsForAMoment = ({ now, watchdog }: LockClient): boolean => {
+  const since = now() - momentMillis
+  return watchdog.leases.some(({ acquiredAt }) => acquiredAt <= since)
+}
 
 const untilIdle = Effect.fnUntraced(function* (client: LockClient) {
   do yield* Effect.sleep(idleMillis)

@@ -13,7 +13,7 @@ import { checkLease, parsePeriod } from "../options/acquireOptions.ts"
 import { printsAs } from "../report/shown.ts"
 import type { Guarded } from "./guard.ts"
 import type { Identity, Lease, LeaseEntry } from "./Lease.ts"
-import { release, releaseNow } from "./release.ts"
+import { releaseNow } from "./release.ts"
 
 /**
  * The result of an acquisition: one hold, or the holds of all members.
@@ -164,7 +164,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
   }
 
   get release(): Effect.Effect<void, LockLost | LockStoreError> {
-    return release(this)
+    return Effect.uninterruptible(Effect.suspend(() => this.releaseNow()))
   }
 
   releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {

@@ -39,12 +39,6 @@ export class Watchdog implements Alarm {
     return this.#queue.size
   }
 
-  /** Whether it watches a lease that was granted by then. */
-  watchesSince(millis: number): boolean {
-    for (const { acquiredAt } of this.#queue.items) if (acquiredAt <= millis) return true
-    return false
-  }
-
   /** Begins to watch, or takes note of a changed deadline or of holds that came or went. */
   watch(lease: Lease): void {
     if (!lease.kind.isLeased) return

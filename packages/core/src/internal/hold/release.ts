@@ -14,13 +14,7 @@ import * as multiLock from "../store/operations/multiLock.ts"
 import type { HandOver, Lease, LeaseEntry } from "./Lease.ts"
 
 /**
- * Ends one hold; the last one frees the lock. Does nothing the second time.
- */
-export const release = (hold: LeaseEntry): Effect.Effect<void, LockLost | LockStoreError> =>
-  Effect.uninterruptible(Effect.suspend(() => releaseNow(hold)))
-
-/**
- * {@link release} for a caller that is uninterruptible already and runs the result at once.
+ * Ends one hold; the last one frees the lock. Does nothing the second time. The caller is uninterruptible, and runs the result at once.
  */
 export const releaseNow = (hold: LeaseEntry): Effect.Effect<void, LockLost | LockStoreError> => {
   if (hold.released) return Effect.void

@@ -150,9 +150,6 @@ export const tokenKey = ({ hasTokens }: LockProtocol, keys: LockKeys): string =>
 /** Tokens are times of the server, in microseconds and above this, but for those of a `FencedLock`, which count. */
 export const leastTime = 1_000_000_000_000_000
 
-/** The same kind without fencing tokens. */
-export const withoutTokens = (kind: LockProtocol): LockProtocol => ({ ...kind, hasTokens: false })
-
 /** Whether a hold excludes a mode. Redis refuses kinds that cannot share a name. */
 export const excludes = (held: Mode, wanted: Mode): boolean =>
   held === "read" || held === "write"

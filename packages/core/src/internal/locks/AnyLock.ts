@@ -13,14 +13,10 @@ import type { RedisLock } from "../../RedisLock.ts"
 import type { AcquireRequest } from "../acquire/ask.ts"
 import type { Prepared } from "../acquire/sections.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
-import type { LockRef } from "../kinds/kinds.ts"
 import type { Invalid } from "../options/acquireOptions.ts"
 import { printsAs } from "../report/shown.ts"
 
 export const TypeId = "~effect-redis-lock/Lock"
-
-/** Whether they are the same lock, or the two sides of one. */
-export const isSame = (a: LockRef, b: LockRef): boolean => a.client === b.client && a.keys.lock === b.keys.lock
 
 /** A validated request for a lock. */
 export interface PreparedAcquire<out E = unknown, out T = unknown> extends Prepared<InternalHolding<T>, E> {

@@ -1,8 +1,9 @@
 import { identity } from "effect/Function"
+import * as Predicate from "effect/Predicate"
 import { InvalidLockName } from "../../LockError.ts"
 import { latchTitle } from "../kinds/kinds.ts"
 import { latchChannel, type LockKeys } from "../store/keys.ts"
-import { isMade, Synchronizer } from "./Synchronizer.ts"
+import { Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/CountDownLatch"
 
@@ -30,4 +31,4 @@ const checkChannelSlot = (
 Object.defineProperty(LatchImpl.prototype, TypeId, { value: { _R: identity } })
 
 export const latchOf = <R>(latch: PublicCountDownLatch<R> | string): LatchImpl<R> =>
-  isMade(latch, TypeId) ? (latch as LatchImpl<R>) : new LatchImpl<R>(latch as string, undefined)
+  Predicate.hasProperty(latch, TypeId) ? (latch as LatchImpl<R>) : new LatchImpl<R>(latch as string, undefined)

@@ -9,13 +9,7 @@ import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import type { HoldingOf } from "../../Holding.ts"
-import {
-  type AcquireError,
-  type InvalidLockName,
-  InvalidLockOptions,
-  type LockLost,
-  type LockStoreError
-} from "../../LockError.ts"
+import { type AcquireError, InvalidLockOptions, type LockLost, type LockStoreError } from "../../LockError.ts"
 import type { HolderState, LockState } from "../../LockState.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import { acquire, tryAcquire } from "../acquire/acquire.ts"
@@ -26,10 +20,10 @@ import type { Restore } from "../hold/guard.ts"
 import { type Hold, type InternalHolding, lossAround, ownHold } from "../hold/Hold.ts"
 import { type Lease, CurrentOwner, type Identity, identityOf, Owner, Sections } from "../hold/Lease.ts"
 import { holdersIn, inspect } from "../kinds/inspect.ts"
-import { type LockProtocol, reentrant, withoutTokens } from "../kinds/kinds.ts"
+import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
 import { defaultTimes, type Invalid, isInvalid, refuseMinHold, type Times, timesOf } from "../options/acquireOptions.ts"
 import { shown } from "../report/shown.ts"
-import { labelled, type SpanAttributes } from "../report/spans.ts"
+import { labelled } from "../report/spans.ts"
 import { kindOn } from "../report/telemetry.ts"
 import { checkAcknowledges } from "../store/acknowledgements.ts"
 import { describeWrongType } from "../store/failures.ts"
@@ -257,7 +251,7 @@ export const makeLock = <E, T>(
   const tokens = options?.tokens
   const lock = new LockImpl<RedisLock, E>(
     name,
-    tokens === "none" ? withoutTokens(kind) : kind,
+    tokens === "none" ? { ...kind, hasTokens: false } : kind,
     options,
     undefined,
     checkName(name) ?? problem ?? checkTokens(tokens) ?? null
@@ -282,18 +276,16 @@ export const checkedTimes = (
   return checkAcknowledges(store, times) ?? times
 }
 
-/** The span attributes of a hold. A composed lock has a token for each member, and its span has none. */
-export const spanAttributesOf = ({ holds: [first], owner, token }: InternalHolding): SpanAttributes => ({
-  "lock.owner": owner,
-  ...(typeof token === "bigint" ? { "lock.token": String(token) } : undefined),
-  ...(first === undefined ? undefined : labelled(first.lease.client))
-})
-
 /** The body of a section inherits its holds, for re-entry, and has the lock's name on its log lines. */
 export const locks: Family<InternalHolding> = {
   acquireSpan: "Lock.acquire",
   holdSpan: "Lock.hold",
-  spanAttributes: spanAttributesOf,
+  // a composed lock has a token for each member, and its span has none
+  spanAttributes: ({ holds: [first], owner, token }) => ({
+    "lock.owner": owner,
+    ...(typeof token === "bigint" ? { "lock.token": String(token) } : undefined),
+    ...(first === undefined ? undefined : labelled(first.lease.client))
+  }),
   warn: ({ name, owner }, problems) =>
     Effect.annotateLogs(Effect.logWarning("The lock's scope has closed, but its release went wrong.", problems), {
       lock: name,
@@ -325,11 +317,3 @@ export const using = <A, E>(
   lock: PublicLock<unknown, unknown, unknown> | string,
   f: (lock: AnyLock<unknown, unknown, unknown>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E>
 ): Effect.Effect<A, E> => Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber))
-
-/** The client that serves a name, and its keys there. */
-export const resolveName = (name: string): Effect.Effect<Resolved, InvalidLockName> =>
-  Effect.withFiber((fiber) => {
-    const at = new LockImpl(name, reentrant, undefined, undefined).resolve(fiber)
-    // without options, only the name can be invalid
-    return isInvalid(at) ? Effect.fail(at as InvalidLockName) : Effect.succeed(at)
-  })

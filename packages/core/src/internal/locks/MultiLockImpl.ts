@@ -8,7 +8,7 @@ import type { RedisLock } from "../../RedisLock.ts"
 import type { AcquireRequest } from "../acquire/ask.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 import { type Invalid, isInvalid, refuseMinHold, timesOf } from "../options/acquireOptions.ts"
-import { AnyLock, isSame, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
+import { AnyLock, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
 import { PreparedMultiAcquire } from "./MultiAcquire.ts"
 import { MultiHold, type Tokens } from "./MultiHold.ts"
 
@@ -62,7 +62,8 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
       for (const subject of request.subjects) {
         const keptMember = refuseMinHold(subject, "a member of a MultiLock")
         if (keptMember !== undefined) return keptMember
-        if (subjects.some((other) => isSame(subject, other))) {
+        // the same lock, or the other side of it
+        if (subjects.some(({ client, keys }) => client === subject.client && keys.lock === subject.keys.lock)) {
           return new InvalidLockOptions({
             option: "MultiLock",
             problem: `"${request.name}" is among its members twice`

@@ -2,6 +2,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { identity } from "effect/Function"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import { InvalidLockOptions, LockLost, type LockStoreError } from "../../LockError.ts"
 import type { PermitHold } from "../acquire/acquirePermits.ts"
@@ -21,7 +22,7 @@ import { shown } from "../report/shown.ts"
 import * as operations from "../store/operations/permitSemaphore.ts"
 import { AnySemaphore, permitsOf, PreparedPermits } from "./AnySemaphore.ts"
 import { checkedTimes } from "./LockImpl.ts"
-import { isMade, resolve, use } from "./Synchronizer.ts"
+import { resolve, use } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/PermitSemaphore"
 
@@ -42,7 +43,7 @@ Object.defineProperty(PermitSemaphoreImpl.prototype, TypeId, { value: { _R: iden
 type SemaphoreOrName = PublicPermitSemaphore<unknown> | string
 
 export const permitSemaphoreOf = <R>(semaphore: PublicPermitSemaphore<R> | string): PermitSemaphoreImpl<R> =>
-  isMade(semaphore, TypeId)
+  Predicate.hasProperty(semaphore, TypeId)
     ? (semaphore as PermitSemaphoreImpl<R>)
     : new PermitSemaphoreImpl<R>(semaphore as string, undefined, undefined)
 

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import { identity } from "effect/Function"
+import * as Predicate from "effect/Predicate"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Prepare, Prepared } from "../acquire/sections.ts"
@@ -11,7 +12,7 @@ import { checkPermits, type Invalid, isInvalid, timesOf } from "../options/acqui
 import * as operations from "../store/operations/semaphore.ts"
 import { AnySemaphore, permitsOf, PreparedPermits } from "./AnySemaphore.ts"
 import { MultiHold } from "./MultiHold.ts"
-import { isMade, resolve } from "./Synchronizer.ts"
+import { resolve } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/Semaphore"
 
@@ -36,7 +37,7 @@ export class SemaphoreImpl<R> extends AnySemaphore {
 Object.defineProperty(SemaphoreImpl.prototype, TypeId, { value: { _R: identity } })
 
 export const semaphoreOf = <R>(semaphore: PublicSemaphore<R> | string): SemaphoreImpl<R> =>
-  isMade(semaphore, TypeId)
+  Predicate.hasProperty(semaphore, TypeId)
     ? (semaphore as SemaphoreImpl<R>)
     : new SemaphoreImpl<R>(semaphore as string, undefined, undefined)
 

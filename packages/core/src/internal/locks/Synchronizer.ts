@@ -33,15 +33,6 @@ export abstract class Synchronizer extends Pipeable.Class {
         : (checkName(name) ?? invalid ?? (service === undefined ? undefined : checkService(service)))
   }
 
-  /** The client that serves it, or the reason why none can. */
-  clientOf(fiber: Fiber<unknown, unknown>): LockClient | Invalid {
-    if (this.invalid !== undefined) return this.invalid
-    const client = this.client ?? clientIn(fiber.context)
-    return client.isQuorum
-      ? new InvalidLockOptions({ option: this.title, problem: "a quorum of servers cannot keep it; use one server" })
-      : client
-  }
-
   /** Runs a command; if its name holds something else, the error says what. */
   run<A>(
     command: (key: string, store: LockClient["store"]) => StoreCommand<A>
@@ -52,13 +43,12 @@ export abstract class Synchronizer extends Pipeable.Class {
 
 /** The client and the keys of a synchronizer, or the problem with it. */
 export const resolve = (self: Synchronizer, fiber: Fiber<unknown, unknown>): Resolved | Invalid => {
-  const client = self.clientOf(fiber)
-  return isInvalid(client) ? client : resolveAt(self, client, self.checkSlot)
+  if (self.invalid !== undefined) return self.invalid
+  const client = self.client ?? clientIn(fiber.context)
+  return client.isQuorum
+    ? new InvalidLockOptions({ option: self.title, problem: "a quorum of servers cannot keep it; use one server" })
+    : resolveAt(self, client, self.checkSlot)
 }
-
-/** Whether a value is a synchronizer of this kind made by this library; a name is not. */
-export const isMade = (value: unknown, typeId: string): boolean =>
-  typeof value === "object" && value !== null && typeId in value
 
 /** Runs `f` with the client and the key of a synchronizer, unless the synchronizer is invalid. */
 export const use = <A, E, R>(

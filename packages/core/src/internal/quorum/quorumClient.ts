@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import { type LockClient, makeLockClient } from "../client/LockClient.ts"
 import type { ClientOptions, QuorumTimes } from "../options/ClientOptions.ts"
-import { makeReport } from "../report/ownTurn.ts"
+import { report } from "../report/defects.ts"
 import { LockKeys, prefixedLabelKey } from "../store/keys.ts"
 import type { Member } from "../store/quorum/QuorumCall.ts"
 import { QuorumStore } from "../store/quorum/QuorumStore.ts"
@@ -21,7 +21,8 @@ export const makeQuorumClient = Effect.fnUntraced(function* (
   options: ClientOptions
 ) {
   const now = monotonicMillis(yield* Clock.Clock)
-  const alarms = new AlarmClock(now, yield* makeReport)
+  const context = yield* Effect.context<never>()
+  const alarms = new AlarmClock(now, (defect) => report(context, defect))
   yield* Effect.forkScoped(alarms.run)
   const fork = yield* FiberSet.makeRuntime<never>()
   const { tokenRetentionMillis, watchdogLeaseMillis } = options

@@ -13,7 +13,7 @@ import type * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
-import { report } from "../report/ownTurn.ts"
+import { report } from "../report/defects.ts"
 
 /** A started operation. */
 export interface Cancellable {

@@ -8,7 +8,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Schedule from "effect/Schedule"
-import type { Report } from "../report/ownTurn.ts"
+import type { Report } from "../report/defects.ts"
 
 /** The monotonic time of a clock in milliseconds; for the default clock without its detour through big integers. */
 export const monotonicMillis = (clock: Clock.Clock): (() => number) =>

@@ -97,11 +97,6 @@ export class Keyspace {
     return Math.floor(this.#startMicros + (this.#now() - this.#startedAt) * 1000)
   }
 
-  /** Server time in milliseconds since the epoch. */
-  timeMillis(): number {
-    return Math.floor(this.timeMicros() / 1000)
-  }
-
   keys(): ReadonlyArray<string> {
     return [...this.#entries.keys()].filter((key) => this.#live(key) !== undefined)
   }

@@ -108,10 +108,8 @@ const commands: Readonly<Record<string, Command>> = {
   INCRBY: (db, [key, by]) => incrementBy(db, key!, integer(by!)),
 
   HGET: (db, [key, field]) => orFalse(db.get(key!, "hash")?.get(field!)),
-  HMGET: (db, [key, ...fields]) => fields.map((field) => orFalse(db.get(key!, "hash")?.get(field))),
   HGETALL: (db, [key]) => [...(db.get(key!, "hash") ?? [])].flat(),
   HKEYS: (db, [key]) => [...(db.get(key!, "hash")?.keys() ?? [])],
-  HVALS: (db, [key]) => [...(db.get(key!, "hash")?.values() ?? [])],
   HLEN: (db, [key]) => db.get(key!, "hash")?.size ?? 0,
   HEXISTS: (db, [key, field]) => (db.get(key!, "hash")?.has(field!) === true ? 1 : 0),
   HRANDFIELD: (db, [key, count]) => [...(db.get(key!, "hash")?.keys() ?? [])].slice(0, integer(count!)),

@@ -57,17 +57,11 @@ export interface PlaceTerms {
   readonly publish: string
 }
 
-/** An owner that asks for a place. */
-export interface PlaceOwner {
-  readonly owner: string
-  /** A number by which it recognises the message that hands the lock over to it. */
-  readonly secret: string
-}
-
+/** By its `secret` the owner recognises the message that hands the lock over to it. */
 export const acquire = (
   { channel, clients, lock, queue, timeouts }: LockKeys,
   tokenKey: string,
-  { owner, secret }: PlaceOwner,
+  { owner, secret }: { readonly owner: string; readonly secret: string },
   { leaseMillis, tokenLifeMillis }: { readonly leaseMillis: number; readonly tokenLifeMillis: number },
   { clientId, placeLifeMillis, publish, waiterTimeoutMillis }: PlaceTerms
 ): StoreCommand<AcquireReply> =>

@@ -67,17 +67,12 @@ export const operations = {
   forceReleaseWrite: operation("write_lock/force_release", { reply: numberReply, quorum: majorityOfAll })
 }
 
-/** The write lock that the reader holds. */
-interface Writer {
-  readonly owner: string
-  readonly token: number
-}
-
 interface ReadTerms {
   readonly leaseMillis: number
   /** How long it has waited: it lets writers go first that have waited longer; none, if undefined. */
   readonly waitedMillis: number | undefined
-  readonly writer: Writer | undefined
+  /** The write lock that the reader holds. */
+  readonly writer: { readonly owner: string; readonly token: number } | undefined
 }
 
 /** With `takesPlace` the owner has a place once it is denied, until it is granted the lock or released. */
