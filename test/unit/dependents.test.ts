@@ -1,19 +1,25 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Dependents } from "../../packages/core/dist/internal/hold/Lease.js"
+import { RedisLock } from "effect-redis-lock"
+import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
+import { Lease } from "../../packages/core/dist/internal/hold/Lease.js"
+import { reentrant } from "../../packages/core/dist/internal/kinds/kinds.js"
+import { LockKeys } from "../../packages/core/dist/internal/store/keys.js"
 
 it.effect("A section that learns of a loss when it begins is told once, and counts until it has ended", () =>
-  Effect.sync(() => {
-    const tasks: Array<() => void> = []
-    const client = { inOwnTurn: (task: () => void) => void tasks.push(task) }
-    const dependents = new Dependents()
+  Effect.gen(function* () {
+    const client = (yield* RedisLock.RedisLock) as unknown as LockClient
+    const now = client.now()
+    const subject = { client, kind: reentrant, name: "a", keys: new LockKeys("a") }
+    const lease = Lease.granted(subject, { owner: "x:1", token: 1, sentAt: now, leaseMillis: 30_000 }, now)!
+    lease.lose("NotOwner", now)
     let told = 0
-    const withdraw = dependents.add(() => told++, client, true)
+    const withdraw = lease.onLost(() => told++)
     assert.strictEqual(told, 0, "not on the caller's stack")
-    for (const task of tasks) task()
+    yield* Effect.promise(() => Promise.resolve())
     assert.strictEqual(told, 1)
-    assert.isFalse(dependents.isEmpty)
+    assert.isFalse(lease.isUnused)
     withdraw()
-    assert.isTrue(dependents.isEmpty)
-  })
+    assert.isTrue(lease.isUnused)
+  }).pipe(Effect.provide(RedisLock.layerMemory))
 )

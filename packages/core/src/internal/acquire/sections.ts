@@ -16,13 +16,8 @@ import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import { type SpanAttributes, traceAcquire, traceHold, traceHoldUntilClosed } from "../report/spans.ts"
 import { matchOutcome } from "../store/failures.ts"
 
-export interface Held extends Guarded {
-  /** Idempotent. */
-  readonly release: Effect.Effect<void, LockLost | LockStoreError>
-}
-
 /** A validated request. */
-export interface Prepared<out H extends Held, out E = never> {
+export interface Prepared<out H extends Guarded, out E = never> {
   /** The name of the lock or semaphore. */
   readonly name: string
   /** The name of its kind in spans. */
@@ -36,7 +31,7 @@ export interface Prepared<out H extends Held, out E = never> {
 type Running = Fiber<unknown, unknown>
 
 /** Prepares the request of a fiber, for a scope if there is one; or returns the problem with it. */
-export type Prepare<H extends Held, E = never> = (
+export type Prepare<H extends Guarded, E = never> = (
   fiber: Running,
   scope: Scope.Scope | undefined
 ) => Prepared<H, E> | Invalid
@@ -54,14 +49,14 @@ export interface Family<in H> {
 }
 
 /** Acquires for as long as the scope is open. */
-export const scoped = <H extends Held, E>(
+export const scoped = <H extends Guarded, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<H, AcquireError | E, Scope.Scope> =>
   asking(family, prepare, true, waiting<H, E>, (held, asked) => keep(family, held, asked))
 
 /** {@link scoped}, trying once. */
-export const tryScoped = <H extends Held, E>(
+export const tryScoped = <H extends Guarded, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<Option.Option<H>, LockStoreError | Invalid | E, Scope.Scope> =>
@@ -70,7 +65,7 @@ export const tryScoped = <H extends Held, E>(
   )
 
 /** Runs an effect while holding what the request acquires. */
-export const section = <H extends Held, E, A, E2, R>(
+export const section = <H extends Guarded, E, A, E2, R>(
   family: Family<H>,
   prepare: Prepare<H, E>,
   body: Effect.Effect<A, E2, R>
@@ -78,7 +73,7 @@ export const section = <H extends Held, E, A, E2, R>(
   asking(family, prepare, false, waiting<H, E>, (held, asked) => guarded(family, held, asked, body))
 
 /** {@link section}, trying once. */
-export const trySection = <H extends Held, E, A, E2, R>(
+export const trySection = <H extends Guarded, E, A, E2, R>(
   family: Family<H>,
   prepare: Prepare<H, E>,
   body: Effect.Effect<A, E2, R>
@@ -93,13 +88,13 @@ export const trySection = <H extends Held, E, A, E2, R>(
   )
 
 /** Acquires without releasing: other code releases it later. */
-export const acquired = <H extends Held, E>(
+export const acquired = <H extends Guarded, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<void, AcquireError | E> => asking(family, prepare, false, waiting<H, E>, () => Effect.void)
 
 /** {@link acquired}, trying once: whether it was acquired. */
-export const tryAcquired = <H extends Held, E>(
+export const tryAcquired = <H extends Guarded, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<boolean, LockStoreError | Invalid | E> =>
@@ -111,17 +106,17 @@ const isTracing = (fiber: Running): boolean => fiber.cache.span !== undefined
 const scopeOf = (fiber: Running): Scope.Scope =>
   Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
 
-const waiting = <H extends Held, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.acquire(restore)
+const waiting = <H extends Guarded, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.acquire(restore)
 
-const once = <H extends Held, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.tryAcquire(restore)
+const once = <H extends Guarded, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.tryAcquire(restore)
 
 /** A request, and the fiber that makes it. */
 class Asked {
-  readonly prepared: Prepared<Held, unknown>
+  readonly prepared: Prepared<Guarded, unknown>
   readonly fiber: Running
   readonly restore: Restore
 
-  constructor(prepared: Prepared<Held, unknown>, fiber: Running, restore: Restore) {
+  constructor(prepared: Prepared<Guarded, unknown>, fiber: Running, restore: Restore) {
     this.prepared = prepared
     this.fiber = fiber
     this.restore = restore
@@ -129,7 +124,7 @@ class Asked {
 }
 
 /** Prepares a request, for the scope of its fiber or for no scope, sends it, and continues with `f`. */
-const asking = <H extends Held, E, Answer, E2, A, E3, R>(
+const asking = <H extends Guarded, E, Answer, E2, A, E3, R>(
   { acquireSpan }: Family<H>,
   prepare: Prepare<H, E>,
   isScoped: boolean,
@@ -159,7 +154,7 @@ const failed = <E>(cause: Cause.Cause<E>): Effect.Effect<never, E | InvalidLockO
 }
 
 /** Keeps what was acquired until the scope closes. */
-const keep = <H extends Held>(family: Family<H>, held: H, { fiber, prepared }: Asked): Effect.Effect<H> => {
+const keep = <H extends Guarded>(family: Family<H>, held: H, { fiber, prepared }: Asked): Effect.Effect<H> => {
   const scope = scopeOf(fiber)
   const kept = Effect.as(Scope.addFinalizerExit(scope, releaseOrWarn(family, held)), held)
   return isTracing(fiber)
@@ -169,13 +164,13 @@ const keep = <H extends Held>(family: Family<H>, held: H, { fiber, prepared }: A
 
 /** A finalizer that refers to the holding alone, as many holdings may live for long. */
 const releaseOrWarn =
-  <H extends Held>({ warn }: Family<H>, held: H) =>
+  <H extends Guarded>({ warn }: Family<H>, held: H) =>
   (): Effect.Effect<void> =>
     Effect.catchCause(Effect.uninterruptible(releaseSoon(held)), (problems) =>
       isClosed(problems) ? Effect.void : warn(held, problems)
     )
 
-const guarded = <H extends Held, A, E, R>(
+const guarded = <H extends Guarded, A, E, R>(
   family: Family<H>,
   held: H,
   asked: Asked,
@@ -192,7 +187,7 @@ const guarded = <H extends Held, A, E, R>(
 }
 
 /** A function of its own, so that callers that do not trace do not pay for the closure. */
-const guardTraced = <H extends Held, A, E, R>(
+const guardTraced = <H extends Guarded, A, E, R>(
   { holdSpan, spanAttributes }: Family<H>,
   held: H,
   { prepared, restore }: Asked,

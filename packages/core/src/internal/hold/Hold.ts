@@ -202,18 +202,15 @@ const undecided = ({ name }: Lease, operation: string): LockStoreError =>
  */
 export const ownHold = (identity: Identity, lease: Lease): Hold | undefined => {
   for (let section = identity.owner.sections; section !== undefined; section = section.outer) {
-    const { hold } = section
-    if (hold instanceof Hold && hold.lease === lease && !hold.released) return hold
+    if (section.hold.lease === lease && !section.hold.released) return section.hold as Hold
   }
-  return lease.find((entry) => entry instanceof Hold && isSame(identity, entry.by)) as Hold | undefined
+  return lease.find(({ by }) => isSame(identity, by)) as Hold | undefined
 }
 
 /** The loss of the innermost section around the running code that held this lock, if the lock was lost. */
 export const lossAround = ({ owner }: Identity, client: LockClient, key: string, mode: Mode): LockLost | undefined => {
   for (let section = owner.sections; section !== undefined; section = section.outer) {
-    const { hold } = section
-    if (!(hold instanceof Hold)) continue
-    const { client: its, keys, kind, lost } = hold.lease
+    const { client: its, keys, kind, lost } = section.hold.lease
     if (its === client && keys.lock === key && kind.mode === mode) return lost
   }
   return undefined

@@ -113,7 +113,8 @@ export class Lease implements Due, OwnerRef {
 
   due = 0
   heapIndex = -1
-  #dependents: Dependents | undefined = undefined
+  /** The sections and fibers that depend on it: each counts until it unsubscribes. */
+  #listeners: Set<() => void> | undefined = undefined
 
   constructor(subject: LockRef, { owner, sentAt, token }: GrantReply, acquiredAt: number, deadline: number) {
     this.client = subject.client
@@ -229,7 +230,7 @@ export class Lease implements Due, OwnerRef {
     const metrics = this.client.telemetry.of(this.kind.name)
     metrics.lost[reason]++
     metrics.holdDuration.record(now - this.acquiredAt)
-    this.#dependents?.tell(this.client)
+    for (const listener of this.#listeners ?? []) this.client.inOwnTurn(listener)
     this.client.lines.wake(this.keys.lock)
     return lost
   }
@@ -250,11 +251,14 @@ export class Lease implements Due, OwnerRef {
    * unsubscribes: call it when the work under the lock has ended.
    */
   onLost(listener: () => void): () => void {
-    return (this.#dependents ??= new Dependents()).add(listener, this.client, this.lost !== undefined)
+    if (this.lost !== undefined) this.client.inOwnTurn(listener)
+    const listeners = (this.#listeners ??= new Set())
+    listeners.add(listener)
+    return () => void listeners.delete(listener)
   }
 
   get isUnused(): boolean {
-    return this.#dependents === undefined || this.#dependents.isEmpty
+    return this.#listeners === undefined || this.#listeners.size === 0
   }
 
   /**
@@ -348,37 +352,9 @@ export class Lease implements Due, OwnerRef {
   }
 }
 
-/** Runs what belongs to the application, such as the resumption of one of its fibers, on its own call stack. */
-export interface OwnTurn {
-  readonly inOwnTurn: (task: () => void) => void
-}
-
 /** Goes on in a turn of its own, behind the fibers that were woken before: an exception from an observer must not end the task that woke it. */
-export const inOwnTurn = (client: OwnTurn): Effect.Effect<void> =>
+export const inOwnTurn = (client: LockClient): Effect.Effect<void> =>
   Effect.callback((resume) => client.inOwnTurn(() => resume(Effect.void)))
-
-/**
- * The sections and fibers that depend on something that can be lost. Each is told of the loss once, on a call stack of its
- * own, and counts until it unsubscribes: a section does when it has ended.
- */
-export class Dependents {
-  readonly #listeners = new Set<() => void>()
-
-  get isEmpty(): boolean {
-    return this.#listeners.size === 0
-  }
-
-  /** A listener that is added after the loss is told at once. The result unsubscribes it. */
-  add(listener: () => void, client: OwnTurn, isLost: boolean): () => void {
-    if (isLost) client.inOwnTurn(listener)
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
-  }
-
-  tell(client: OwnTurn): void {
-    for (const listener of this.#listeners) client.inOwnTurn(listener)
-  }
-}
 
 /** A release that may hand the lock to a waiter of this process. */
 export interface HandOver {
@@ -401,12 +377,11 @@ export interface Turns {
 /**
  * The holds of the `withLock` sections around the running code, innermost first.
  */
-export class Sections {
-  /** See `ownHold`. */
-  readonly hold: object
-  readonly outer: Sections | undefined
+export class HeldAround {
+  readonly hold: LeaseEntry
+  readonly outer: HeldAround | undefined
 
-  constructor(hold: object, outer: Sections | undefined) {
+  constructor(hold: LeaseEntry, outer: HeldAround | undefined) {
     this.hold = hold
     this.outer = outer
   }
@@ -415,9 +390,9 @@ export class Sections {
 export class Owner {
   /** Made by `Lock.withOwner`: everything below it is one owner, like a thread in Redisson. */
   readonly explicit: object | undefined
-  readonly sections: Sections | undefined
+  readonly sections: HeldAround | undefined
 
-  constructor(explicit: object | undefined, sections: Sections | undefined) {
+  constructor(explicit: object | undefined, sections: HeldAround | undefined) {
     this.explicit = explicit
     this.sections = sections
   }

@@ -18,7 +18,7 @@ import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import { boundClient, checkService, clientIn, type LockClient } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import { type Hold, type InternalHolding, lossAround, ownHold } from "../hold/Hold.ts"
-import { type Lease, CurrentOwner, type Identity, identityOf, Owner, Sections } from "../hold/Lease.ts"
+import { type Lease, CurrentOwner, type Identity, identityOf, HeldAround, Owner } from "../hold/Lease.ts"
 import { holdersIn, inspect } from "../kinds/inspect.ts"
 import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
 import { defaultTimes, type Invalid, isInvalid, refuseMinHold, type Times, timesOf } from "../options/acquireOptions.ts"
@@ -294,7 +294,7 @@ export const locks: Family<InternalHolding> = {
   inside: (context, { holds, name }, fiber) => {
     const { explicit, sections } = fiber.getRef(CurrentOwner)
     let inner = sections
-    for (const hold of holds) inner = new Sections(hold, inner)
+    for (const hold of holds) inner = new HeldAround(hold, inner)
     return Context.add(
       Context.add(context, CurrentOwner, new Owner(explicit, inner)),
       References.CurrentLogAnnotations,

@@ -13,6 +13,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { LockStoreError, type StoreReason } from "../../LockError.ts"
 import type { RedisScript, Reply } from "../../RedisDriver.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { Acknowledgement } from "../options/acquireOptions.ts"
 import { report } from "../report/defects.ts"
 import type { Arguments, StoreCommand } from "./operations/StoreOperation.ts"
@@ -111,19 +112,10 @@ export class ServerClocks {
   }
 }
 
-/** The part of a client that its commands ask. */
-interface CommandingClient {
-  readonly isClosing: boolean
-  /** Told of every command that gives back what is an owner's, when it is sent. */
-  readonly releases: { add(command: StoreCommand<unknown>): void } | undefined
-  /** Told of the keys of every command that may write those of several leases, when it is sent. */
-  readonly tracking: { writes(keys: ReadonlyArray<string>): void }
-}
-
 /** The store through which a client runs its commands; `byDefault` is what its grants need in order to count. */
 export const clientStore = (
   store: Store,
-  client: CommandingClient,
+  client: LockClient,
   byDefault: Acknowledgement | undefined
 ): Omit<Store, "reconnects"> => ({
   run: (command) => {

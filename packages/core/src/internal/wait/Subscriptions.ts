@@ -47,12 +47,10 @@ class SharedSubscription implements Alarm {
 
   add(onSignal: (signal: Signal) => void): Subscription {
     this.#client.alarms.cancel(this)
-    // a new function, as the same one may be added twice
-    const listener = (signal: Signal) => onSignal(signal)
-    this.#listeners.add(listener)
+    this.#listeners.add(onSignal)
     return {
       stop: () => {
-        if (!this.#listeners.delete(listener) || this.#listeners.size > 0) return
+        if (!this.#listeners.delete(onSignal) || this.#listeners.size > 0) return
         this.#client.alarms.set(this, this.#client.now() + this.#client.options.subscriptionIdleMillis)
       }
     }
@@ -122,7 +120,7 @@ export class Subscriptions {
     this.#client = client
   }
 
-  /** Calls `onSignal` for every message of the channel, and whenever messages may have been missed. */
+  /** Calls `onSignal`, a function of this listener alone, for every message of the channel, and whenever messages may have been missed. */
   subscribe(channel: string, onSignal: (signal: Signal) => void): Subscription {
     let shared = this.#shared.get(channel)
     if (shared === undefined) {
