@@ -247,7 +247,7 @@ const fixes = {
   "too-many-permits": {
     file: `${internal}/wait/Line.ts`,
     fixed: "return this.#first(this.supply.total)",
-    broken: "return this.oldest"
+    broken: "return this.#first(Number.POSITIVE_INFINITY)"
   },
   "lost-holding": {
     file: `${internal}/locks/LockImpl.ts`,
@@ -296,7 +296,7 @@ const fixes = {
   },
   "late-place": {
     file: `${internal}/wait/FairQueue.ts`,
-    fixed: "if (head.startsWith(`${this.#client.clientId}:`)) this.removePlaces([head])",
+    fixed: "if (head?.startsWith(`${client.clientId}:`) === true) this.removePlaces([head])",
     broken: "void head"
   },
   "late-refresh": {

@@ -313,26 +313,25 @@ const wantsOf = (line: Line, waiter: Waiter): Wants => ({
   isNew: false
 })
 
-/** Ends the wait: with the store's own `failure` if the last request failed. */
+/** Ends the wait: with the store's own `failure` if the last request failed. Run the result at once. */
 const gaveUp = (
   { client, kind, name, permits }: PermitRequest,
   startedAt: number,
   last: PermitsReply | undefined,
   failure: LockStoreError | undefined
-): Effect.Effect<never, LockTimeout | LockStoreError> =>
-  Effect.suspend((): Effect.Effect<never, LockTimeout | LockStoreError> => {
-    if (failure !== undefined) return Effect.fail(failure)
-    client.telemetry.of(kind.name).timedOut++
-    return Effect.fail(
-      new LockTimeout({
-        lock: name,
-        waited: Duration.millis(client.now() - startedAt),
-        holder: undefined,
-        permits: {
-          wanted: permits,
-          available: last?.available,
-          ...(last?.exists === false ? { exists: false } : undefined)
-        }
-      })
-    )
-  })
+): Effect.Effect<never, LockTimeout | LockStoreError> => {
+  if (failure !== undefined) return Effect.fail(failure)
+  client.telemetry.of(kind.name).timedOut++
+  return Effect.fail(
+    new LockTimeout({
+      lock: name,
+      waited: Duration.millis(client.now() - startedAt),
+      holder: undefined,
+      permits: {
+        wanted: permits,
+        available: last?.available,
+        ...(last?.exists === false ? { exists: false } : undefined)
+      }
+    })
+  )
+}

@@ -92,6 +92,4 @@ const waitOf = (
 const endAt = ({ client, name }: LatchRequest, startedAt: number, count: number): Effect.Effect<void, LatchTimeout> =>
   count === 0
     ? Effect.void
-    : Effect.suspend(() =>
-        Effect.fail(new LatchTimeout({ latch: name, waited: Duration.millis(client.now() - startedAt), count }))
-      )
+    : Effect.fail(new LatchTimeout({ latch: name, waited: Duration.millis(client.now() - startedAt), count }))

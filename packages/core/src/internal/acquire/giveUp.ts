@@ -11,7 +11,7 @@ import type { Outage } from "../wait/Outage.ts"
 import type { AcquireRequest, Denial } from "./ask.ts"
 
 /**
- * Ends the wait. The store's last answer decides how it fails: with `LockTimeout` if the lock was taken, with the store's
+ * Ends the wait; run the result at once. The store's last answer decides how it fails: with `LockTimeout` if the lock was taken, with the store's
  * own `failure` if that is not known.
  */
 export const gaveUp = (
@@ -19,24 +19,23 @@ export const gaveUp = (
   startedAt: number,
   denial: Denial | undefined,
   failure?: LockStoreError
-): Effect.Effect<never, LockTimeout | LockStoreError> =>
-  Effect.suspend((): Effect.Effect<never, LockTimeout | LockStoreError> => {
-    const { client, keys, kind, name } = request
-    if (failure !== undefined && !client.leases.exclude(keys.lock, kind.mode)) return Effect.fail(failure)
-    if (request.isMember !== true) client.telemetry.of(kind.name).timedOut++
-    const waited = Duration.millis(client.now() - startedAt)
-    // -2: it was free, and the denial names the head of the queue
-    if (denial?.remaining === -2) {
-      return Effect.fail(new LockTimeout({ lock: name, waited, holder: undefined, next: denial.owner }))
-    }
-    const holder = holderOf(request, denial)
-    if (holder === undefined || request.isMember === true || request.waitMillis < leastWaitMillis) {
-      return Effect.fail(new LockTimeout({ lock: name, waited, holder }))
-    }
-    return Effect.flatMap(descriptionOf(request, holder.owner), (description) =>
-      Effect.fail(new LockTimeout({ lock: name, waited, holder: { ...holder, ...description } }))
-    )
-  })
+): Effect.Effect<never, LockTimeout | LockStoreError> => {
+  const { client, keys, kind, name } = request
+  if (failure !== undefined && !client.leases.exclude(keys.lock, kind.mode)) return Effect.fail(failure)
+  if (request.isMember !== true) client.telemetry.of(kind.name).timedOut++
+  const waited = Duration.millis(client.now() - startedAt)
+  // -2: it was free, and the denial names the head of the queue
+  if (denial?.remaining === -2) {
+    return Effect.fail(new LockTimeout({ lock: name, waited, holder: undefined, next: denial.owner }))
+  }
+  const holder = holderOf(request, denial)
+  if (holder === undefined || request.isMember === true || request.waitMillis < leastWaitMillis) {
+    return Effect.fail(new LockTimeout({ lock: name, waited, holder }))
+  }
+  return Effect.flatMap(descriptionOf(request, holder.owner), (description) =>
+    Effect.fail(new LockTimeout({ lock: name, waited, holder: { ...holder, ...description } }))
+  )
+}
 
 /** A client tells its label after a second: a caller that waits for less learns nothing by asking. */
 const leastWaitMillis = 1000

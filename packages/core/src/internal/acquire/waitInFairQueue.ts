@@ -112,11 +112,7 @@ const waitForTurn = (
   spare?.stop()
   // announced since the request was sent, or to be looked up, as the connection was lost
   if (spare !== undefined && client.subscriptions.messagesSeen(channel) !== spare.messagesSeen) waiter.signal()
-  client.lines.spareOwners.prepare(
-    keys.lock,
-    () => client.nextOwner(),
-    (owner) => kind.channel(keys, owner)
-  )
+  client.lines.spareOwners.prepare(keys, kind)
 
   let isTurn = false
   const wait: Wait<Hold, LockTimeout | LockReentered | LockStoreError> = {

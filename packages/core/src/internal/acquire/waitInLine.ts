@@ -62,14 +62,13 @@ export const waitInLine = (
 const waiting = (wait: LockWait): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, kind } = wait.request
   client.telemetry.of(kind.name).waiting++
+  const served = untilServed<Hold, LockTimeout | LockReentered | LockStoreError>(wait)
   const waited =
     kind.backoff === undefined
-      ? untilServed<Hold, LockTimeout | LockReentered | LockStoreError>(wait)
+      ? served
       : Effect.flatMap(backOff(kind.backoff), (nextPause) => {
           wait.nextPause = nextPause
-          return wait.hasAsked
-            ? Effect.flatMap(wait.pause, () => untilServed<Hold, LockTimeout | LockReentered | LockStoreError>(wait))
-            : untilServed<Hold, LockTimeout | LockReentered | LockStoreError>(wait)
+          return Effect.andThen(wait.pause, served)
         })
   return Effect.onExit(waited, (exit) => wait.end(Exit.isSuccess(exit)))
 }
@@ -224,12 +223,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     line.answered(answer.remaining, isAsker)
   }
 
-  /** Whether the latest request was denied. */
-  get hasAsked(): boolean {
-    return this.#denial !== undefined
-  }
-
-  /** The pause of a lock that spins, after a denial. */
+  /** The pause of a lock that spins, if its latest request was denied. */
   get pause(): Effect.Effect<undefined> {
     if (this.nextPause === undefined || this.#denial === undefined) return Effect.undefined
     return Effect.map(this.nextPause, (pauseMillis) => {

@@ -47,12 +47,10 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
     if (isInvalid(times)) return times
     const kept = refuseMinHold(times, "a MultiLock")
     if (kept !== undefined) return kept
-    const acknowledge = options?.acknowledge ?? this.#options?.acknowledge
-    const maxHold = options?.maxHold ?? this.#options?.maxHold
     const lease = {
-      ...(times.leaseMillis === undefined ? undefined : { leaseTime: times.leaseMillis }),
-      ...(maxHold === undefined ? undefined : { maxHold }),
-      ...(acknowledge === undefined ? undefined : { acknowledge })
+      leaseTime: times.leaseMillis,
+      maxHold: options?.maxHold ?? this.#options?.maxHold,
+      acknowledge: options?.acknowledge ?? this.#options?.acknowledge
     }
     const prepared: Array<PreparedAcquire<E, T>> = []
     const subjects: Array<AcquireRequest> = []

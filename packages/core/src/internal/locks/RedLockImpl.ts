@@ -115,14 +115,8 @@ const refuseOptions = (options: AcquireOptions | undefined): InvalidLockOptions 
   const times = timesOf(undefined, options)
   if (isInvalid(times)) return times
   const { acknowledge, leaseMillis, maxHoldMillis } = times
-  const option =
-    leaseMillis !== undefined
-      ? "leaseTime"
-      : maxHoldMillis !== undefined
-        ? "maxHold"
-        : acknowledge !== undefined
-          ? "acknowledge"
-          : undefined
+  const own = { leaseTime: leaseMillis, maxHold: maxHoldMillis, acknowledge }
+  const option = Object.entries(own).find(([, value]) => value !== undefined)?.[0]
   if (option === undefined) return refuseMinHold(times, "a member of a RedLock")
   const owner = option === "acknowledge" ? "the layer of that member" : "RedLock.make"
   return new InvalidLockOptions({ option, problem: `a member of a RedLock cannot have its own; give it to ${owner}` })

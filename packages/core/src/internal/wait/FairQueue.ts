@@ -5,13 +5,13 @@
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
-import type { LockStoreError, StoreReason } from "../../LockError.ts"
+import type { StoreReason } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Identity } from "../hold/Lease.ts"
-import { placeTermsOf, waiterTimeoutMillis } from "../kinds/kinds.ts"
+import { type LockProtocol, placeTermsOf, waiterTimeoutMillis } from "../kinds/kinds.ts"
 import { mayHaveRun, transientFailure } from "../store/failures.ts"
 import type { LockKeys } from "../store/keys.ts"
-import { refresh, type RefreshReply } from "../store/operations/fairLock.ts"
+import { refresh } from "../store/operations/fairLock.ts"
 import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
@@ -142,9 +142,10 @@ export class FairQueue implements Alarm {
   }
 
   #refresh(atOnce: boolean): void {
+    const client = this.#client
     this.#isRefreshing = true
     this.#settled.closeUnsafe()
-    this.#client.fork(
+    client.fork(
       // The waiters are read when the command is sent: one that has left must not get a place again.
       Effect.suspend(() => {
         const reported = this.#waiters.reported()
@@ -154,12 +155,15 @@ export class FairQueue implements Alarm {
         const needsNone = !atOnce && reported.owners.length === 0 && this.#waiters.size <= mostReported
         if (needsNone && gone.length === 0) return Effect.sync(() => this.#refreshed())
         for (const owner of gone) this.#gone.delete(owner)
-        return Effect.matchCause(this.#command(reported, gone), {
+        const terms = placeTermsOf(client, waiterTimeoutMillis)
+        const report = refresh(this.#keys, terms, { waits: this.#waiters.size > 0, reported, gone })
+        return Effect.matchCause(client.store.run(report), {
           onSuccess: ({ head, headMillis, holder, left, mayHaveLostPlaces }) => {
             this.outage.answered()
             this.#retried = 0
             if (mayHaveLostPlaces && this.#waiters.size > mostReported) this.#waiters.reportAll()
-            if (head !== undefined) this.#removeIfGone(head)
+            // a late command may have created a place for an owner that no longer waits; it would hold up every waiter behind it
+            if (head?.startsWith(`${client.clientId}:`) === true) this.removePlaces([head])
             const waiter = holder === undefined ? undefined : this.#waiters.get(holder)
             if (waiter !== undefined && (atOnce || !waiter.asking)) {
               // it holds the lock without knowing it
@@ -192,11 +196,6 @@ export class FairQueue implements Alarm {
     )
   }
 
-  /** A late command may have created a place for an owner that no longer waits; it would hold up every waiter behind it. */
-  #removeIfGone(head: string): void {
-    if (head.startsWith(`${this.#client.clientId}:`)) this.removePlaces([head])
-  }
-
   /**
    * A refresh may still take effect after its waiters have left, as their releases may overtake it on a new connection. The
    * places that it would restore are removed once it can no longer take effect.
@@ -213,11 +212,6 @@ export class FairQueue implements Alarm {
     )
   }
 
-  #command(reported: Reported, gone: ReadonlyArray<string>): Effect.Effect<RefreshReply, LockStoreError> {
-    const terms = placeTermsOf(this.#client, waiterTimeoutMillis)
-    return this.#client.store.run(refresh(this.#keys, terms, { waits: this.#waiters.size > 0, reported, gone }))
-  }
-
   #refreshed(): void {
     this.#isRefreshing = false
     this.#settled.openUnsafe()
@@ -230,13 +224,8 @@ export class FairQueue implements Alarm {
    */
   #nextIs(head: string, left: number, millis: number): void {
     const waiter = this.#waiters.get(head)
-    if (waiter === undefined) this.#lookAfter(Math.max(left, millis))
+    if (waiter === undefined) this.#ringWithin(Math.max(left, millis) + 1)
     else if (!waiter.asking) this.#wakeAfter(waiter, left + 1)
-  }
-
-  #lookAfter(millis: number): void {
-    const at = this.#client.now() + millis + 1
-    if (this.heapIndex !== -1 && at < this.due) this.#client.alarms.set(this, at)
   }
 
   /** It is this owner's turn. If it belongs to another process, it counts as dead after `millis`: check again then. */
@@ -244,7 +233,7 @@ export class FairQueue implements Alarm {
     const { now, options } = this.#client
     const waiter = this.#waiters.get(head)
     if (waiter === undefined) {
-      this.#lookAfter(millis)
+      this.#ringWithin(millis + 1)
     } else if (atOnce || now() - waiter.askedAt >= options.fallbackIntervalMillis / 2) {
       waiter.ring()
     }
@@ -428,12 +417,13 @@ export class SpareOwners {
   }
 
   /** Makes one for the next waiter, if there is none. */
-  prepare(lock: string, nextOwner: () => string, channelOf: (owner: string) => string): void {
+  prepare(keys: LockKeys, kind: LockProtocol): void {
     const { alarms, now, options, subscriptions } = this.#client
+    const { lock } = keys
     let spare = this.#spares.get(lock)
     if (spare === undefined) {
-      const owner = nextOwner()
-      const channel = channelOf(owner)
+      const owner = this.#client.nextOwner()
+      const channel = kind.channel(keys, owner)
       const subscription = subscriptions.subscribe(channel, () => {})
       spare = new Spare(owner, channel, subscription, () => {
         this.#spares.delete(lock)

@@ -182,11 +182,6 @@ export class Line {
     return [...this.#waiters.values()].flatMap((waiters) => waiters.toArray())
   }
 
-  /** The waiter that has waited longest. */
-  get oldest(): Waiter | undefined {
-    return this.#first(Number.POSITIVE_INFINITY)
-  }
-
   /** The oldest that does not want more permits than there are. */
   get head(): Waiter | undefined {
     return this.#first(this.supply.total)
@@ -247,14 +242,13 @@ export class Line {
     const waiter = new Waiter(this, wanted, isFirst ? --this.#firstNumber : ++this.#lastNumber)
     let waiters = this.#waiters.get(waiter.permits)
     if (waiters === undefined) this.#waiters.set(waiter.permits, (waiters = new LinkedList()))
-    if (isFirst) waiters.addFirst(waiter)
-    else waiters.add(waiter)
     if (isFirst) {
       this.#isReserved = false
-      this.turn = waiter
-    } else if (this.turn === undefined && !this.#isReserved) {
-      this.turn = waiter
+      waiters.addFirst(waiter)
+    } else {
+      waiters.add(waiter)
     }
+    if (this.turn === undefined && !this.#isReserved) this.turn = waiter
     return waiter
   }
 
@@ -302,7 +296,7 @@ export class Line {
    */
   pass(free: number): void {
     const first = this.firstFor(free)
-    this.turn = first ?? this.oldest
+    this.turn = first ?? this.#first(Number.POSITIVE_INFINITY)
     if (first !== undefined) this.changed()
     if (this.isDue) this.#wakeAsker()
     else if (this.turn !== undefined) this.#setAlarm(this.turn)

@@ -156,15 +156,10 @@ export class Lines {
     const turns = mayStay ? nextTurn(lease.turns, now) : undefined
     if (turns === undefined) return new DeferredHandOver(lease, line, now)
     client.telemetry.of(lease.kind.name).handOvers++
-    const { publish } = client.store
-    if (!hasPlaces) {
-      line.on({ _tag: "LeftToUs", turns })
-      return { publish, settle: () => {} }
-    }
-    // Others are not told: if nobody asks here after all, the release of this owner tells them.
-    line.place ??= { ownerRef: ownerRefOf(lease, client.nextOwner()), hasAsked: false }
+    // where they have places, others are not told: if nobody asks here after all, the release of this owner tells them
+    if (hasPlaces) line.place ??= { ownerRef: ownerRefOf(lease, client.nextOwner()), hasAsked: false }
     line.on({ _tag: "LeftToUs", turns })
-    return { publish: "", settle: () => {} }
+    return { publish: hasPlaces ? "" : client.store.publish, settle: () => {} }
   }
 }
 
