@@ -507,7 +507,7 @@ const makeRedis = (
     slot: () => 0,
     // reconnects are hidden: if another server answers, its clock is learnt from its replies
     server: () => "",
-    commandTimeoutMillis: Duration.toMillis(commandTimeout),
+    commandTimeoutMillis,
     invalidations: Stream.fail(makeError(new Error("Effect's Redis service hides which connection subscribes")))
   }
 }

@@ -27,7 +27,7 @@ import {
 } from "./internal/options/ClientOptions.ts"
 import { joinQuorum } from "./internal/quorum/layer.ts"
 import { checkAcknowledges } from "./internal/store/acknowledgements.ts"
-import { checkPrefix } from "./internal/store/keys.ts"
+import { checkText } from "./internal/store/keys.ts"
 import { InvalidLockOptions } from "./LockError.ts"
 import * as Store from "./LockStore.ts"
 import type { QuorumOptions } from "./QuorumOptions.ts"
@@ -148,7 +148,7 @@ const checkOptions = Effect.fnUntraced(function* (
     parsePeriod("fallbackInterval", options.fallbackInterval ?? handOverMillis(watchdogLeaseMillis) / 2)
   )
   yield* valid(checkLease("watchdogLeaseTime", watchdogLeaseMillis))
-  yield* valid(checkPrefix(keyPrefix))
+  yield* valid(checkText("keyPrefix", keyPrefix))
   yield* valid(checkLabel(label))
   return {
     watchdogLeaseMillis,
@@ -157,7 +157,6 @@ const checkOptions = Effect.fnUntraced(function* (
     fallbackIntervalMillis,
     // A dead client is skipped soon, although a few reports may be lost or late.
     placeIntervalMillis: Math.min(500, fallbackIntervalMillis / 2),
-    placeLifeMillis: 1500,
     releaseTimeoutMillis: yield* valid(parsePeriod("releaseTimeout", options.releaseTimeout ?? 5000)),
     subscriptionIdleMillis: yield* SubscriptionIdleMillis,
     tokenRetentionMillis: yield* valid(parseRetention("tokenRetention", options.tokenRetention ?? "24 hours")),
@@ -324,8 +323,7 @@ export const layerQuorum = <E, R>(
   Layer.effect(
     RedisLock,
     Effect.gen(function* () {
-      const checked = checkQuorum(options)
-      if ("_tag" in checked) return yield* checked
+      const times = yield* valid(checkQuorum(options))
       const given: unknown = members
       if (!Array.isArray(given)) {
         return yield* new InvalidLockOptions({
@@ -333,6 +331,6 @@ export const layerQuorum = <E, R>(
           problem: "its members are not an array of layers"
         })
       }
-      return yield* joinQuorum(members, checked)
+      return yield* joinQuorum(members, times)
     })
   )

@@ -180,12 +180,7 @@ export const reentrant: LockProtocol = {
   addHold: ({ keys, owner }, count, leaseMillis) => lock.hold(keys, owner, count, leaseMillis),
   removeHold: ({ keys, owner }, count) => lock.hold(keys, owner, count, 0),
   release: (ownerRef, publish) => lock.release(ownerRef.keys, ownerRef.owner, publish, handOverTerms(ownerRef)),
-  renew: (ownerRefs, leaseMillis) =>
-    lock.renew(
-      ownerRefs.map(({ keys }) => keys.lock),
-      ownerRefs.map(({ owner }) => owner),
-      leaseMillis
-    ),
+  renew: lock.renew,
   forceRelease: lock.forceRelease
 }
 
@@ -224,10 +219,13 @@ export const nonReentrant: LockProtocol = {
 /** Redisson's fairLockWaitTimeout: each waiter adds it to the scores of those behind it, and subtracts it when served. */
 export const waiterTimeoutMillis = 300_000
 
-export const placeTermsOf = ({ clientId, options, store }: LockClient, timeoutMillis: number): fairLock.PlaceTerms => ({
+/** How long the places of a client's waiters for a fair lock outlive its last report. */
+const fairPlaceLifeMillis = 1500
+
+export const placeTermsOf = ({ clientId, store }: LockClient, timeoutMillis: number): fairLock.PlaceTerms => ({
   waiterTimeoutMillis: timeoutMillis,
   clientId,
-  placeLifeMillis: options.placeLifeMillis,
+  placeLifeMillis: fairPlaceLifeMillis,
   publish: store.publish
 })
 
@@ -256,7 +254,7 @@ export const fair: LockProtocol = {
     const { client, keys, owner } = ownerRef
     const terms = termsOf(ownerRef)
     // a head that has died holds up the others for no longer than its place would
-    const leaseMillis = Math.min(terms.leaseMillis, client.options.placeLifeMillis)
+    const leaseMillis = Math.min(terms.leaseMillis, fairPlaceLifeMillis)
     return fairLock.release(keys, owner, client.store.publish, { ...terms, leaseMillis }, waiterTimeoutMillis)
   },
   forceRelease: fairLock.forceRelease
@@ -340,8 +338,7 @@ export const write: LockProtocol = {
   },
   renew: (ownerRefs, leaseMillis) =>
     lock.renew(
-      ownerRefs.map(({ keys }) => keys.lock),
-      ownerRefs.map(({ owner }) => field(owner)),
+      ownerRefs.map(({ keys, owner }) => ({ keys, owner: field(owner) })),
       leaseMillis
     ),
   forceRelease: readWriteLock.forceReleaseWrite
@@ -397,12 +394,7 @@ export const permit = (initial: number | undefined): PermitProtocol => ({
   ask: ({ client, keys, owner }, leaseMillis, wants) =>
     permitSemaphore.acquire(keys.lock, initial, { ids: idsOf(owner), leaseMillis }, wants, client.store),
   release: ({ client, keys, owner }) => permitSemaphore.release(keys.lock, idsOf(owner), client.store),
-  renew: (ownerRefs, leaseMillis) =>
-    permitSemaphore.renew(
-      ownerRefs.map(({ keys }) => keys.lock),
-      ownerRefs.map(({ owner }) => owner),
-      leaseMillis
-    )
+  renew: permitSemaphore.renew
 })
 
 /**

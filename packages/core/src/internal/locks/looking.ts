@@ -10,7 +10,7 @@ import type { LockChange, LockState } from "../../LockState.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { inspect } from "../kinds/inspect.ts"
 import { parsePeriod } from "../options/acquireOptions.ts"
-import { checkCollision, checkPattern, LockKeys, permitIds, permitIdsOf } from "../store/keys.ts"
+import { checkCollision, checkText, LockKeys, permitIds, permitIdsOf } from "../store/keys.ts"
 
 /** Everything that is held under a name that matches a glob pattern, each name once. */
 export const listHeld = (
@@ -18,7 +18,7 @@ export const listHeld = (
   pattern: string
 ): Stream.Stream<LockState, LockStoreError | InvalidLockOptions> =>
   Stream.suspend((): Stream.Stream<LockState, LockStoreError | InvalidLockOptions> => {
-    const invalid = checkPattern(pattern)
+    const invalid = checkText("pattern", pattern)
     if (invalid !== undefined) return Stream.fail(invalid)
     // SCAN may find a key twice
     const seen = new Set<string>()

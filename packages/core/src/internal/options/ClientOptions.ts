@@ -14,9 +14,8 @@ export interface ClientOptions {
   readonly maxHoldMillis: number
   readonly renewIntervalMillis: number
   readonly fallbackIntervalMillis: number
-  /** How often a client with waiters of a fair lock reports, and how long their places outlive its last report. */
+  /** How often a client with waiters of a fair lock reports. */
   readonly placeIntervalMillis: number
-  readonly placeLifeMillis: number
   readonly releaseTimeoutMillis: number
   /** How long the subscription to a channel stays open after its last waiter. */
   readonly subscriptionIdleMillis: number

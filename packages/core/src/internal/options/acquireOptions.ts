@@ -23,7 +23,10 @@ const isMeant = (input: unknown): boolean => {
   return numbers.length > 0 && numbers.every((value) => typeof value === "number" && !Number.isNaN(value))
 }
 
-const parse = (option: string, input: Duration.Input): number | InvalidLockOptions => {
+/**
+ * A wait time: zero is allowed, infinity means no limit.
+ */
+export const parseWait = (option: string, input: Duration.Input): number | InvalidLockOptions => {
   let millis: number | undefined
   try {
     // a NaN would silently become zero
@@ -43,41 +46,31 @@ const parse = (option: string, input: Duration.Input): number | InvalidLockOptio
   return problem === undefined ? millis : new InvalidLockOptions({ option, problem })
 }
 
-/**
- * A wait time: zero is allowed, infinity means no limit.
- */
-export const parseWait = parse
-
-/** A period that must end: neither zero nor infinite. Rounded up to whole milliseconds, the finest unit of Redis. */
-export const parsePeriod = (
+/** In whole milliseconds, the finest unit of Redis, rounded up. The last two are the problems with zero and infinity, where there is one. */
+const parseWhole = (
   option: string,
   input: Duration.Input,
-  ifInfinite = "it must be finite"
+  ifZero: string | undefined,
+  ifInfinite: string | undefined
 ): number | InvalidLockOptions => {
-  const millis = parse(option, input)
+  const millis = parseWait(option, input)
   if (typeof millis !== "number") return millis
-  return millis === 0
-    ? new InvalidLockOptions({ option, problem: "it must be longer than zero" })
-    : millis === Number.POSITIVE_INFINITY
-      ? new InvalidLockOptions({ option, problem: ifInfinite })
-      : Math.ceil(millis)
+  const problem = millis === 0 ? ifZero : millis === Number.POSITIVE_INFINITY ? ifInfinite : undefined
+  return problem === undefined ? Math.ceil(millis) : new InvalidLockOptions({ option, problem })
 }
+
+const tooShort = "it must be longer than zero"
+const endless = "it must be finite"
+
+/** A period that must end: neither zero nor infinite. */
+export const parsePeriod = (option: string, input: Duration.Input, ifInfinite = endless) =>
+  parseWhole(option, input, tooShort, ifInfinite)
 
 /** The longest hold: longer than zero; infinity means no limit. */
-export const parseMaxHold = (input: Duration.Input): number | InvalidLockOptions => {
-  const millis = parse("maxHold", input)
-  return millis === Number.POSITIVE_INFINITY ? millis : parsePeriod("maxHold", input)
-}
+export const parseMaxHold = (input: Duration.Input) => parseWhole("maxHold", input, tooShort, undefined)
 
 /** A retention time: zero is allowed. */
-export const parseRetention = (option: string, input: Duration.Input): number | InvalidLockOptions => {
-  const millis = parse(option, input)
-  return millis === Number.POSITIVE_INFINITY
-    ? new InvalidLockOptions({ option, problem: "it must be finite" })
-    : typeof millis === "number"
-      ? Math.ceil(millis)
-      : millis
-}
+export const parseRetention = (option: string, input: Duration.Input) => parseWhole(option, input, undefined, endless)
 
 const longestTimeoutMillis = 24 * 60 * 60 * 1000
 

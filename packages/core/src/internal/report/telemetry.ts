@@ -227,7 +227,6 @@ export const kindOn = (isQuorum: boolean, kind: string): string => (isQuorum && 
 export class Telemetry {
   readonly #registry: RegistryMetrics
   readonly #isQuorum: boolean
-  readonly #kinds = new Map<string, KindMetrics>()
 
   constructor(context: Context.Context<never>, isQuorum: boolean) {
     this.#registry = RegistryMetrics.of(context)
@@ -236,9 +235,7 @@ export class Telemetry {
 
   /** The metrics of a kind: the name of a lock's protocol, or of another kind of lock or semaphore. */
   of(kind: string): KindMetrics {
-    let found = this.#kinds.get(kind)
-    if (found === undefined) this.#kinds.set(kind, (found = this.#registry.kind(kindOn(this.#isQuorum, kind))))
-    return found
+    return this.#registry.kind(kindOn(this.#isQuorum, kind))
   }
 }
 

@@ -12,7 +12,7 @@ import * as Effectable from "effect/Effectable"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { LockStoreError, type StoreReason } from "../../LockError.ts"
-import type { RedisScript, Reply } from "../../RedisDriver.ts"
+import type { RedisDriver, RedisDriverError, Reply } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Acknowledgement } from "../options/acquireOptions.ts"
 import { report } from "../report/defects.ts"
@@ -190,22 +190,12 @@ const refusal = /^LATE (\d+)$/
 
 /** Where commands are sent, and how long they may take effect. */
 export interface Sender {
-  /** That of a driver. */
-  readonly eval: (
-    script: RedisScript,
-    keys: ReadonlyArray<string>,
-    args: ReadonlyArray<string | number>
-  ) => Effect.Effect<Reply, DriverFailure>
+  readonly eval: RedisDriver["Service"]["eval"]
   readonly clocks: ServerClocks
   /** How long after it was sent a command may take effect, milliseconds. */
   readonly lifeMillis: number
   /** Told of every command that fails. */
   readonly onFailure?: ((reason: StoreReason) => void) | undefined
-}
-
-interface DriverFailure {
-  readonly reason: StoreReason
-  readonly cause?: unknown
 }
 
 /** Runs commands by sending them to a server. They are sent in the order in which their Effects are run. */
@@ -300,7 +290,7 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
     return Effect.void
   }
 
-  readonly #receive = (exit: Exit.Exit<Reply, DriverFailure>): void => {
+  readonly #receive = (exit: Exit.Exit<Reply, RedisDriverError>): void => {
     const { operation } = this.#command
     if (Exit.isSuccess(exit)) {
       const reply = operation.reply(operation.tellsTime ? this.#withoutTime(exit.value) : exit.value)
@@ -310,7 +300,7 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
     }
     if (!this.#isLate(exit.cause)) {
       return this.#settle(
-        Exit.mapError(exit as Exit.Failure<never, DriverFailure>, ({ cause, reason }) => this.#failure(reason, cause))
+        Exit.mapError(exit as Exit.Failure<never, RedisDriverError>, ({ cause, reason }) => this.#failure(reason, cause))
       )
     }
     if (this.#sends === maxSends) {
@@ -335,9 +325,9 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   }
 
   /** Whether a failure is the server's refusal of a late command, which was not run. */
-  #isLate(cause: Cause.Cause<DriverFailure>): boolean {
+  #isLate(cause: Cause.Cause<RedisDriverError>): boolean {
     if (this.#clock === undefined) return false
-    const error = (Cause.squash(cause) as Partial<DriverFailure> | null | undefined)?.cause
+    const error = (Cause.squash(cause) as Partial<RedisDriverError> | null | undefined)?.cause
     const late = error instanceof Error ? refusal.exec(error.message) : null
     if (late === null) return false
     this.#learn(Number(late[1]))

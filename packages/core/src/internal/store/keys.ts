@@ -124,14 +124,10 @@ export const problemOf = (text: string): string | undefined => {
   return text.isWellFormed() ? undefined : "it is not well-formed Unicode: it contains an unpaired surrogate"
 }
 
-export const checkPrefix = (prefix: unknown): InvalidLockOptions | undefined => {
-  const problem = typeof prefix === "string" ? problemOf(prefix) : `${shown(prefix)} is not a string`
-  return problem === undefined ? undefined : new InvalidLockOptions({ option: "keyPrefix", problem })
-}
-
-export const checkPattern = (pattern: unknown): InvalidLockOptions | undefined => {
-  const problem = typeof pattern === "string" ? problemOf(pattern) : `${shown(pattern)} is not a string`
-  return problem === undefined ? undefined : new InvalidLockOptions({ option: "pattern", problem })
+/** The problem with an option that becomes a part of keys. */
+export const checkText = (option: "keyPrefix" | "pattern", text: unknown): InvalidLockOptions | undefined => {
+  const problem = typeof text === "string" ? problemOf(text) : `${shown(text)} is not a string`
+  return problem === undefined ? undefined : new InvalidLockOptions({ option, problem })
 }
 
 export const checkName = (name: unknown): InvalidLockName | undefined => {

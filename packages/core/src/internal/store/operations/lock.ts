@@ -160,10 +160,14 @@ export const keep = (
 
 /** Replies 1, 0 or -1 (a quorum cannot tell) for each owner. */
 export const renew = (
-  locks: ReadonlyArray<string>,
-  owners: ReadonlyArray<string>,
+  held: ReadonlyArray<{ readonly keys: LockKeys; readonly owner: string }>,
   leaseMillis: number
-): StoreCommand<ReadonlyArray<number>> => command(operations.renew, locks, [leaseMillis, ...owners])
+): StoreCommand<ReadonlyArray<number>> =>
+  command(
+    operations.renew,
+    held.map(({ keys }) => keys.lock),
+    [leaseMillis, ...held.map(({ owner }) => owner)]
+  )
 
 /** Takes it from these owners, or without any from its holder; replies 1, or 0 if nobody or others held it. */
 export const forceRelease = (

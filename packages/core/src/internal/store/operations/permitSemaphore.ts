@@ -2,7 +2,7 @@
  * `lua/permit_semaphore/`: permits with ids and leases. `initial` is the number of permits with which a missing semaphore is
  * created; undefined not to create it.
  */
-import { permitIds } from "../keys.ts"
+import { type LockKeys, permitIds } from "../keys.ts"
 import { command, doneReply, numberReply, numbersReply, operation, type StoreCommand } from "./StoreOperation.ts"
 import { type PermitsReply, tellingKeys, type TellingStore, type Wants, wantsArgs } from "./permitPlaces.ts"
 
@@ -62,12 +62,16 @@ export const release = (key: string, ids: ReadonlyArray<string>, store: TellingS
 export const tryRelease = (key: string, ids: ReadonlyArray<string>, store: TellingStore): StoreCommand<number> =>
   command(operations.tryRelease, keysOf(key, store), [store.publish, ...ids])
 
-/** Replies 1 or 0 for each; the ids of one are joined by commas. */
+/** Replies 1 or 0 for each; the owner of several is their ids, joined by commas. */
 export const renew = (
-  keys: ReadonlyArray<string>,
-  ids: ReadonlyArray<string>,
+  held: ReadonlyArray<{ readonly keys: LockKeys; readonly owner: string }>,
   leaseMillis: number
-): StoreCommand<ReadonlyArray<number>> => command(operations.renew, keys.map(permitIds), [leaseMillis, ...ids])
+): StoreCommand<ReadonlyArray<number>> =>
+  command(
+    operations.renew,
+    held.map(({ keys }) => permitIds(keys.lock)),
+    [leaseMillis, ...held.map(({ owner }) => owner)]
+  )
 
 /** Replies whether anything has changed. */
 export const set = (key: string, permits: number, ifExists: boolean, store: TellingStore): StoreCommand<boolean> =>
