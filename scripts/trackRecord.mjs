@@ -608,8 +608,8 @@ const fixes = {
   },
   "wrong-type-wait": {
     file: `${internal}/acquire/ask.ts`,
-    fixed: "restore(describeWrongType(client, kind.title, ask.keys.lock, cause))",
-    broken: "describeWrongType(client, kind.title, ask.keys.lock, cause)"
+    fixed: "restore(describeWrongType(client, [{ expected: kind.title, key: ask.keys.lock }], cause))",
+    broken: "describeWrongType(client, [{ expected: kind.title, key: ask.keys.lock }], cause)"
   },
   "defect-in-release": {
     file: `${internal}/hold/release.ts`,

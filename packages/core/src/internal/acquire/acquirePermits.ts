@@ -103,7 +103,7 @@ const ask = (
     },
     (cause) => {
       client.underWay--
-      const failed = restore(describeWrongType(client, kind.title, keys.lock, cause))
+      const failed = restore(describeWrongType(client, [{ expected: kind.title, key: keys.lock }], cause))
       if (!mayHaveRun(cause)) return failed
       const onReply = kind.isLeased ? undefined : noteForgotten(ownerRef, sentAt + leaseMillis, cause)
       return Effect.andThen(

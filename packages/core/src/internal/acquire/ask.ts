@@ -185,7 +185,7 @@ export const acquireOnce = <A, B, E>(
       if (failure === undefined) outcomes.onSettled?.(false)
       const failed: Effect.Effect<B, E | LockStoreError> =
         failure === undefined
-          ? restore(describeWrongType(client, kind.title, ask.keys.lock, cause))
+          ? restore(describeWrongType(client, [{ expected: kind.title, key: ask.keys.lock }], cause))
           : Effect.suspend(() => outcomes.onTransient!(failure, isUnknown))
       if (!isUnknown || (failure !== undefined && kind.queued)) return failed
       const terms = { isForbidden: isForbidden(cause), asksAgain: failure !== undefined }

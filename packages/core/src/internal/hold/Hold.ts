@@ -6,11 +6,12 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type { Holding } from "../../Holding.ts"
-import { type InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
+import type { InvalidLockOptions, LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Mode } from "../kinds/kinds.ts"
 import { checkLease, parsePeriod } from "../options/acquireOptions.ts"
 import { printsAs } from "../report/shown.ts"
+import { failureOf } from "../store/commands.ts"
 import type { Guarded } from "./guard.ts"
 import type { Identity, Lease, LeaseEntry } from "./Lease.ts"
 import { releaseNow } from "./release.ts"
@@ -143,7 +144,10 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
       const asked = client.store.run(command)
       const answered = Effect.flatMap(asked, ([renewed]): Effect.Effect<void, LockLost | LockStoreError> => {
         if (renewed === 0) return Effect.fail(lease.lose("NotOwner", client.now()))
-        if (renewed !== 1) return Effect.fail(undecided(lease, command.operation.name))
+        if (renewed !== 1) {
+          const undecided = new Error("no majority of the servers confirmed the renewal")
+          return Effect.fail(failureOf(command, "TimedOut", undecided))
+        }
         if (lease.confirm(sentAt, leaseMillis) === undefined && !lease.released) {
           lease.renewalFailure = undefined
           client.watchdog.watch(lease)
@@ -186,14 +190,6 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
     return lease.checkLost(now) ?? (this.released ? lease.lossOf("Released", now) : undefined)
   }
 }
-
-const undecided = ({ name }: Lease, operation: string): LockStoreError =>
-  new LockStoreError({
-    operation,
-    lock: name,
-    reason: "TimedOut",
-    cause: new Error("no majority of the servers confirmed the renewal")
-  })
 
 /**
  * The hold by which an acquisition may re-enter: that of a section around it, or one that was acquired by the same explicit owner,

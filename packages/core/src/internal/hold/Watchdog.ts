@@ -2,6 +2,7 @@
  * Watches every holding of a client: renews those without a fixed lease every third of the lease, in
  * batches, and declares lost what has passed its deadline.
  */
+import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -147,16 +148,8 @@ export class Watchdog implements Alarm {
 
   /** One command serves leases of one mode and slot, at most `size` of them. */
   inBatches(leases: Iterable<Lease>, size: number, send: (batch: ReadonlyArray<Lease>) => void): void {
-    const groups = new Map<string, Array<Lease>>()
-    for (const lease of leases) {
-      const key = `${lease.kind.mode} ${this.#client.store.slot(lease.keys.lock)}`
-      const group = groups.get(key)
-      if (group === undefined) groups.set(key, [lease])
-      else group.push(lease)
-    }
-    for (const group of groups.values()) {
-      for (let from = 0; from < group.length; from += size) send(group.slice(from, from + size))
-    }
+    const groups = Arr.groupBy(leases, ({ keys, kind }) => `${kind.mode} ${this.#client.store.slot(keys.lock)}`)
+    for (const group of Object.values(groups)) for (const batch of Arr.chunksOf(group, size)) send(batch)
   }
 
   /**

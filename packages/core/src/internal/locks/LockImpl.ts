@@ -170,8 +170,11 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   }
 
   holders(fiber: Fiber<unknown, unknown>): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError | Invalid> {
+    const { kind, name } = this
     return this.#with(fiber, (client, keys) =>
-      this.#explained(client, keys, holdersIn(client, keys, this.name, this.kind.mode))
+      Effect.catchCause(holdersIn(client, keys, name, kind.mode), (cause) =>
+        describeWrongType(client, [{ expected: kind.title, key: keys.lock }], cause)
+      )
     )
   }
 
@@ -194,7 +197,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
       if (client.isQuorum && this.kind.queued) return Effect.fail(noQuorum(this.kind))
       const wrong = checkOwners(owners)
       if (wrong !== undefined) return Effect.fail(wrong)
-      return forceRelease({ client, keys, kind: this.kind }, owners, (self) => this.#explained(client, keys, self))
+      return forceRelease(client, keys, this.kind, owners)
     })
   }
 
@@ -214,14 +217,6 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     const scope = Context.getOrUndefined(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
     const identity = identityOf(fiber, scope)
     return { lease: client.leases.find(keys.lock, this.kind.mode, identity), identity }
-  }
-
-  #explained<A>(
-    client: LockClient,
-    keys: LockKeys,
-    self: Effect.Effect<A, LockStoreError>
-  ): Effect.Effect<A, LockStoreError> {
-    return Effect.catchCause(self, (cause) => describeWrongType(client, this.kind.title, keys.lock, cause))
   }
 }
 

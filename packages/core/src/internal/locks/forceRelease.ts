@@ -6,6 +6,7 @@ import { InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { clientOf, lookAtHolders } from "../kinds/inspect.ts"
 import type { LockProtocol } from "../kinds/kinds.ts"
+import { runOrDescribe } from "../store/failures.ts"
 import { clientLabelKey, type LockKeys } from "../store/keys.ts"
 import { tell } from "../store/operations/client.ts"
 
@@ -44,19 +45,20 @@ export const checkOwners = (owners: unknown): InvalidLockOptions | undefined =>
         problem: "it must be a list of owners, as in the holders of Lock.inspect"
       })
 
-/** Whether the lock was freed, from these owners or, without any, from its holders. `explained` says what else lies under its name. */
+/** Whether the lock was freed, from these owners or, without any, from its holders. */
 export const forceRelease = (
-  { client, keys, kind }: { readonly client: LockClient; readonly keys: LockKeys; readonly kind: LockProtocol },
-  owners: ReadonlyArray<string> | undefined,
-  explained: <A>(self: Effect.Effect<A, LockStoreError>) => Effect.Effect<A, LockStoreError>
+  client: LockClient,
+  keys: LockKeys,
+  kind: LockProtocol,
+  owners: ReadonlyArray<string> | undefined
 ): Effect.Effect<boolean, LockStoreError> => {
   // to the script, no owners means all
   if (owners?.length === 0) return Effect.succeed(false)
-  const { mode } = kind
+  const { mode, title } = kind
   const command = kind.forceRelease(keys, client.store.publish, owners ?? [])
   const freed = Effect.suspend(() => {
     const sentAt = client.now()
-    return Effect.map(explained(client.store.run(command)), (reply) => {
+    return Effect.map(runOrDescribe(client, title, command), (reply) => {
       if (reply < 1) return false
       for (const lease of client.leases.of(keys.lock)) {
         // a quorum's slowest member may answer long after a waiter of ours was granted what this has freed

@@ -10,7 +10,7 @@ import { Hold } from "../hold/Hold.ts"
 import { inOwnTurn, Lease } from "../hold/Lease.ts"
 import { rollback, rollbackUnknown } from "../hold/rollback.ts"
 import { ownerRefOf, tokenKey, tokenLife } from "../kinds/kinds.ts"
-import { describeWrongTypeOfOne, isForbidden, mayHaveRun } from "../store/failures.ts"
+import { describeWrongType, isForbidden, mayHaveRun } from "../store/failures.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { PreparedAcquire } from "./AnyLock.ts"
@@ -121,7 +121,7 @@ export const tryAcquireTogether = (
             Effect.failCause(cause)
           )
         : restore(
-            describeWrongTypeOfOne(
+            describeWrongType(
               client,
               requests.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
               cause

@@ -353,7 +353,8 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   }
 }
 
-const failureOf = ({ keys, operation }: StoreCommand<unknown>, reason: StoreReason, cause?: unknown): LockStoreError =>
+/** The failure of a command. */
+export const failureOf = ({ keys, operation }: StoreCommand<unknown>, reason: StoreReason, cause?: unknown): LockStoreError =>
   new LockStoreError({
     operation: operation.name,
     lock: keys[0]!,

@@ -2,10 +2,10 @@
  * What follows from a command that has failed: whether it may have run, whether a waiter or a release tries again, and what there is under
  * the name if it is something else.
  */
-import * as Cause from "effect/Cause"
+import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { InvalidLockOptions, LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
-import type { Store } from "./Store.ts"
+import type { LockClient } from "../client/LockClient.ts"
 import type { StoreCommand } from "./operations/StoreOperation.ts"
 import * as lock from "./operations/lock.ts"
 
@@ -113,11 +113,6 @@ export const isRetryable = ({ cause, isTransient }: LockStoreError): boolean =>
 export const isFinal = ({ reason }: LockStoreError): boolean =>
   reason === "WrongType" || reason === "NoPermission" || reason === "NotAuthenticated"
 
-/** The part of a client that queries the store. */
-interface AskedClient {
-  readonly store: Store
-}
-
 const foundText: Record<string, string> = {
   "read-write lock": "a ReadWriteLock",
   hash: "a lock of another kind, or some other hash",
@@ -138,69 +133,50 @@ const counterText = ({ cause }: LockStoreError): string | undefined => {
       : undefined
 }
 
-/** Fails with the cause; a wrong type with what was expected and what was found. */
+/** Fails with the cause; a wrong type with what was expected and what was found, under the first of the names where something else lies. */
 export const describeWrongType = (
-  client: AskedClient,
-  expected: string,
-  key: string,
-  cause: Cause.Cause<LockStoreError>
-): Effect.Effect<never, LockStoreError> => {
-  const failure = cause.reasons.find((reason) => reason._tag === "Fail")
-  if (failure === undefined || failure.error.reason !== "WrongType") return Effect.failCause(cause)
-  const { error } = failure
-  return Effect.matchEffect(client.store.run(lock.found(key)), {
-    onFailure: () => Effect.failCause(cause),
-    onSuccess: (found) =>
-      // nothing is wrong with the name itself: it is another key of the lock, or what was there is gone
-      found === "none"
-        ? Effect.failCause(cause)
-        : Effect.fail(
-            new LockStoreError({
-              operation: error.operation,
-              lock: error.lock,
-              reason: "WrongType",
-              expected,
-              found: counterText(error) ?? foundText[found] ?? found,
-              ...(error.mayHaveRun === true ? { mayHaveRun: true } : undefined),
-              cause: error.cause
-            })
-          )
-  })
-}
-
-/** {@link describeWrongType} for an operation on several names: finds out which of them it was. */
-export const describeWrongTypeOfOne = (
-  client: AskedClient,
+  client: LockClient,
   asked: ReadonlyArray<{ readonly expected: string; readonly key: string }>,
   cause: Cause.Cause<LockStoreError>
 ): Effect.Effect<never, LockStoreError> => {
   const failure = cause.reasons.find((reason) => reason._tag === "Fail")
   if (failure === undefined || failure.error.reason !== "WrongType") return Effect.failCause(cause)
-  const { cause: reply, operation, reason } = failure.error
-  const isNoLock = ({ key }: { readonly key: string }) =>
-    Effect.match(client.store.run(lock.found(key)), {
-      onFailure: () => false,
-      onSuccess: (found) => found !== "hash" && found !== "none"
-    })
-  return Effect.flatMap(Effect.filter(asked, isNoLock), ([first]) =>
-    first === undefined
-      ? Effect.failCause(cause)
-      : describeWrongType(
-          client,
-          first.expected,
-          first.key,
-          Cause.fail(new LockStoreError({ operation, lock: first.key, reason, cause: reply }))
+  const { error } = failure
+  return Effect.matchEffect(
+    Effect.forEach(asked, ({ key }) => client.store.run(lock.found(key))),
+    {
+      onFailure: () => Effect.failCause(cause),
+      onSuccess: (types) => {
+        // of several locks, the others are hashes
+        const i = types.findIndex((type) => type !== "none" && (asked.length === 1 || type !== "hash"))
+        // nothing is wrong with the names themselves: it is another key of a lock, or what was there is gone
+        if (i === -1) return Effect.failCause(cause)
+        const { expected, key } = asked[i]!
+        return Effect.fail(
+          new LockStoreError({
+            operation: error.operation,
+            lock: key,
+            reason: "WrongType",
+            expected,
+            found: counterText(error) ?? foundText[types[i]!] ?? types[i]!,
+            ...(error.mayHaveRun === true ? { mayHaveRun: true } : undefined),
+            cause: error.cause
+          })
         )
+      }
+    }
   )
 }
 
 /** Runs one operation; if the name holds something other than a synchronizer of this title, says what. */
 export const runOrDescribe = <A>(
-  client: AskedClient,
+  client: LockClient,
   title: string,
   command: StoreCommand<A>
 ): Effect.Effect<A, LockStoreError> =>
-  Effect.catchCause(client.store.run(command), (cause) => describeWrongType(client, title, command.keys[0]!, cause))
+  Effect.catchCause(client.store.run(command), (cause) =>
+    describeWrongType(client, [{ expected: title, key: command.keys[0]! }], cause)
+  )
 
 const firstPauseMillis = 50
 const longestPauseMillis = 1000

@@ -2,9 +2,10 @@
  * The members of a quorum, and one command to all of them.
  */
 import * as Exit from "effect/Exit"
-import { LockStoreError } from "../../../LockError.ts"
+import type { LockStoreError } from "../../../LockError.ts"
 import type { Cancellable } from "../../../RedisDriver.ts"
 import type { Alarm, AlarmClock } from "../../time/clock.ts"
+import { failureOf } from "../commands.ts"
 import { command, type StoreCommand } from "../operations/StoreOperation.ts"
 import { start } from "../startable.ts"
 import type { Store } from "../Store.ts"
@@ -150,7 +151,9 @@ export class QuorumCall<A, B> implements Alarm {
   /** The timeout is over: members without a reply count as failed. */
   ring(): void {
     const command = this.#command
-    if (command !== undefined) this.#settleRest(Exit.fail(late(command, this.#timeoutMillis)))
+    if (command === undefined) return
+    const late = new Error(`no answer within the member timeout of ${Math.round(this.#timeoutMillis)} ms`)
+    this.#settleRest(Exit.fail(failureOf(command, "TimedOut", late)))
   }
 
   /** Gives up the remaining replies. */
@@ -175,11 +178,3 @@ export class QuorumCall<A, B> implements Alarm {
     for (const sent of this.#sent) sent?.cancel()
   }
 }
-
-const late = ({ keys, operation }: StoreCommand<unknown>, timeoutMillis: number): LockStoreError =>
-  new LockStoreError({
-    operation: operation.name,
-    lock: keys[0]!,
-    reason: "TimedOut",
-    cause: new Error(`no answer within the member timeout of ${Math.round(timeoutMillis)} ms`)
-  })
