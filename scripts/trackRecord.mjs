@@ -310,7 +310,7 @@ const fixes = {
     broken: "if (left < 1e9) return"
   },
   "closed-first": {
-    file: `${internal}/client/closing.ts`,
+    file: `${internal}/client/LockClient.ts`,
     fixed: "const left = client.toGiveBack\n",
     broken: "const left = client.toGiveBack && new Set<Returnable>()\n"
   },
@@ -587,7 +587,7 @@ const fixes = {
     broken: "Effect.all([...quorums, leave], { discard: true })"
   },
   "last-moment": {
-    file: `${internal}/client/closing.ts`,
+    file: `${internal}/client/LockClient.ts`,
     fixed: "checks < leastChecks ||",
     broken: "checks < 0 * leastChecks ||"
   },

@@ -25,7 +25,7 @@ import {
   handOverMillis,
   SubscriptionIdleMillis
 } from "./internal/options/ClientOptions.ts"
-import { joinQuorum } from "./internal/quorum/layer.ts"
+import { joinQuorum } from "./internal/quorum/quorumClient.ts"
 import { checkAcknowledges } from "./internal/store/acknowledgements.ts"
 import { checkText } from "./internal/store/keys.ts"
 import { InvalidLockOptions } from "./LockError.ts"

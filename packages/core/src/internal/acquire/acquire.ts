@@ -12,8 +12,8 @@ import type { LockReentered, LockStoreError, LockTimeout } from "../../LockError
 import type { Restore } from "../hold/guard.ts"
 import type { Hold } from "../hold/Hold.ts"
 import { acquireOnce, type AcquireRequest, Ask, type Denial, messagesSeenOf, type Outcomes } from "./ask.ts"
-import { gaveUp } from "./giveUp.ts"
 import { reenter, reenterOwn } from "./reenter.ts"
+import { gaveUp } from "./untilServed.ts"
 import { waitInFairQueue } from "./waitInFairQueue.ts"
 import { waitInLine } from "./waitInLine.ts"
 

@@ -30,9 +30,8 @@ import { semaphoreChannel } from "../store/keys.ts"
 import { nothing, type PermitsReply, supplyOf, type Want, type Wants } from "../store/operations/permitPlaces.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
-import { untilServed, type Wait } from "../wait/untilServed.ts"
 import { type AcquireRequest, grantedTooLate, leaseMillisOf, possess } from "./ask.ts"
-import { countWaiting } from "./giveUp.ts"
+import { countWaiting, untilServed, type Wait } from "./untilServed.ts"
 
 export interface PermitRequest extends AcquireRequest {
   readonly kind: PermitProtocol

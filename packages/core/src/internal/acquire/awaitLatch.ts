@@ -15,7 +15,7 @@ import { catchTransient, runOrDescribe } from "../store/failures.ts"
 import { latchChannel } from "../store/keys.ts"
 import { count } from "../store/operations/latch.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
-import { untilServed, type Wait } from "../wait/untilServed.ts"
+import { untilServed, type Wait } from "./untilServed.ts"
 
 interface LatchRequest {
   readonly client: LockClient

@@ -11,7 +11,7 @@ import { transientFailure } from "../store/failures.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import { Outage } from "../wait/Outage.ts"
 import { acquireOnce, type AcquireRequest, Ask, leaseMillisOf, writerOf } from "./ask.ts"
-import { pauseAfterFailure } from "./giveUp.ts"
+import { pauseAfterFailure } from "./untilServed.ts"
 
 /**
  * Acquires a lock that the caller holds already: adds a hold, reads under its own write lock, or fails if the caller would wait for

@@ -9,10 +9,9 @@ import type { Restore } from "../hold/guard.ts"
 import { type OwnerRef, ownerRefOf } from "../kinds/kinds.ts"
 import { giveBackTurn, releaseAgainAfter, rollbackUnknown } from "../hold/rollback.ts"
 import { type FairQueue, FairWaiter, type SpareOwner, type Wake } from "../wait/FairQueue.ts"
-import { untilServed, type Wait } from "../wait/untilServed.ts"
 import { acquireOnce, type AcquireRequest, Ask, begun, type Denial, leaseMillisOf, takeOver } from "./ask.ts"
-import { countWaiting, gaveUp } from "./giveUp.ts"
 import { reenterOwn } from "./reenter.ts"
+import { countWaiting, gaveUp, untilServed, type Wait } from "./untilServed.ts"
 
 /**
  * Takes a place in the queue of a fair lock, and waits there for its turn. If the wait ends without the lock, for whatever

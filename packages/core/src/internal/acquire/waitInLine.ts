@@ -13,7 +13,6 @@ import { backOff } from "../options/acquireOptions.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import type { Grant } from "../wait/stage.ts"
 import type { Place } from "../wait/Subscriptions.ts"
-import { untilServed, type Wait } from "../wait/untilServed.ts"
 import {
   acquireOnce,
   type AcquireRequest,
@@ -24,8 +23,8 @@ import {
   messagesSeenOf,
   takeOver
 } from "./ask.ts"
-import { gaveUp } from "./giveUp.ts"
 import { reenterOwn } from "./reenter.ts"
+import { gaveUp, untilServed, type Wait } from "./untilServed.ts"
 
 /** A request that was made before the wait. */
 export interface EarlierRequest {

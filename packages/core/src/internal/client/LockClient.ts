@@ -14,6 +14,7 @@ import { InvalidLockOptions } from "../../LockError.ts"
 import type { LockStore } from "../../LockStore.ts"
 import { HeldLeases } from "../hold/HeldLeases.ts"
 import type { Lease, LeaseEntry } from "../hold/Lease.ts"
+import { releaseMillis, releaseUntilConfirmed } from "../hold/release.ts"
 import { Tracking } from "../hold/Tracking.ts"
 import { Watchdog } from "../hold/Watchdog.ts"
 import { LabelsOfOthers } from "../kinds/inspect.ts"
@@ -28,7 +29,6 @@ import { runStream } from "../store/startable.ts"
 import { AlarmClock, monotonicMillis } from "../time/clock.ts"
 import { Lines } from "../wait/Lines.ts"
 import { Subscriptions } from "../wait/Subscriptions.ts"
-import { giveBackAll } from "./closing.ts"
 import { Presence } from "./Presence.ts"
 import { RecentReleases } from "./RecentReleases.ts"
 import { OpaqueClient, RedisLock, type Service, TypeId } from "./RedisLock.ts"
@@ -256,6 +256,58 @@ export const makeLockClient = Effect.fnUntraced(function* (
   yield* Effect.addFinalizer(() => client.close)
   return client
 })
+
+/** The interval between checks whether everything has ended; real time, since an ending process has no other. */
+const tickMillis = 2
+
+const tick = Effect.callback<void>((resume) => void setTimeout(() => resume(Effect.void), tickMillis))
+
+/**
+ * The fewest checks, so that sections have time to end, and a server that does answer to confirm their releases: a release may just have
+ * given up at another server, or for another lock. Counted, as the event loop of a busy process may be late.
+ */
+const leastChecks = 10
+
+/** The most names that are logged. */
+const longestList = 20
+
+/**
+ * Makes the waiters fail, and loses all holdings, in whatever order scopes close, which interrupts their sections; releases each one as soon
+ * as its section has ended: concurrently, within the release timeout in real time, less what releases that gave up before have used of it.
+ * Holdings that could not be released by then are logged, and become free when their leases end.
+ */
+const giveBackAll = (client: LockClient): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const until = performance.now() + releaseMillis(client)
+    const left = client.toGiveBack
+    const begun = new Set<Lease>()
+    // twice in a row: an acquisition that was just answered may be about to be rolled back
+    for (let checks = 0, idle = 0; idle < 2 && (checks < leastChecks || performance.now() < until); checks++) {
+      client.sendHome()
+      client.loseAll()
+      for (const held of left) {
+        if (begun.has(held) || !held.isUnused) continue
+        begun.add(held)
+        client.background(
+          Effect.andThen(
+            releaseUntilConfirmed(held, held.overAt),
+            Effect.sync(() => left.delete(held))
+          )
+        )
+      }
+      if (client.isBusy || left.size > 0) idle = 0
+      else idle++
+      if (idle < 2) yield* idle === 0 ? tick : Effect.yieldNow
+    }
+    if (left.size === 0) return
+    const names = [...left].slice(0, longestList).map(({ name }) => name)
+    yield* Effect.annotateLogs(
+      Effect.logWarning(
+        `A lock client was closed, and ${left.size} that it held could not be given back in time; they free themselves when their leases end.`
+      ),
+      { locks: left.size > longestList ? [...names, "..."] : names }
+    )
+  })
 
 printsAs(LockClient.prototype, ({ clientId }) => ({ _id: "effect-redis-lock/RedisLock", clientId }))
 

@@ -5,13 +5,21 @@ import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
-import { type LockClient, makeLockClient } from "../client/LockClient.ts"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import { InvalidLockOptions, LockStoreError } from "../../LockError.ts"
+import { RedisDriverError } from "../../RedisDriver.ts"
+import { clientIn, type LockClient, makeLockClient } from "../client/LockClient.ts"
+import type { RedisLock } from "../client/RedisLock.ts"
 import type { ClientOptions, QuorumTimes } from "../options/ClientOptions.ts"
 import { report } from "../report/defects.ts"
+import { causeText } from "../report/shown.ts"
 import { LockKeys, prefixedLabelKey } from "../store/keys.ts"
 import type { Member } from "../store/quorum/QuorumCall.ts"
 import { QuorumStore } from "../store/quorum/QuorumStore.ts"
-import { AlarmClock, monotonicMillis } from "../time/clock.ts"
+import type { Store } from "../store/Store.ts"
+import { AlarmClock, monotonicMillis, reconnecting } from "../time/clock.ts"
 
 /** `clients` are those of the connected members: when one of them closes, the quorum releases its holdings. */
 export const makeQuorumClient = Effect.fnUntraced(function* (
@@ -106,4 +114,102 @@ const mapKeys = (from: LockKeys, name: string, { keyPrefix }: ClientOptions): Me
   ])
   // any other key is a client's label, or a reader's hold
   return (key) => keys.get(key) ?? prefixedLabelKey(keyPrefix, key) ?? to.holdsStem + key.slice(from.holdsStem.length)
+}
+
+/** The client of a quorum whose members are built from layers, even while some servers cannot be reached. */
+export const joinQuorum = Effect.fnUntraced(function* <E, R>(
+  layers: ReadonlyArray<Layer.Layer<RedisLock, E, R>>,
+  times: QuorumTimes
+) {
+  if (layers.length === 0) {
+    return yield* new InvalidLockOptions({ option: "layerQuorum", problem: "it needs members: three, or five" })
+  }
+  const scope = yield* Effect.scope
+  const clients = yield* Effect.forEach(
+    layers,
+    (layer) => Effect.result(Effect.map(Layer.buildWithScope(layer, scope), (context) => clientIn(context))),
+    { concurrency: "unbounded" }
+  )
+  const invalid = clients.find((client) => Result.isFailure(client) && isInvalidOption(client.failure))
+  if (invalid !== undefined && Result.isFailure(invalid)) return yield* Effect.fail(invalid.failure)
+  const present = clients.filter(Result.isSuccess).map(({ success }) => success)
+  if (present.length <= layers.length / 2) return yield* Effect.fail(tooFew(clients))
+  const first = present[0]!
+  const { keyPrefix } = first.options
+  if (present.some(({ options }) => options.keyPrefix !== keyPrefix)) return yield* otherPrefix()
+
+  const joined = new Set(present)
+  let quorum: LockClient | undefined
+  const members = yield* Effect.forEach(clients, (client, i) => {
+    const label = `member ${i + 1}`
+    const member = (store: Store): Member => ({ label, store, keyOf: undefined })
+    if (Result.isSuccess(client)) return Effect.succeed(member(client.success.store))
+    const late = member(absent(client.failure, first.store))
+    const told = new Set<string>()
+    /** Logs each reason once. */
+    const missing = (failure: E) =>
+      Effect.suspend(() => {
+        const reason = causeText(failure)
+        if (told.has(reason)) return Effect.void
+        told.add(reason)
+        return Effect.logWarning("One server of the quorum cannot be reached yet.", failure)
+      })
+    const join = Layer.buildWithScope(layers[i]!, scope).pipe(
+      Effect.tapError((failure) => (isInvalidOption(failure) ? Effect.void : missing(failure))),
+      Effect.retry({ schedule: reconnecting, while: (failure) => !isInvalidOption(failure) }),
+      Effect.map(clientIn),
+      Effect.filterOrFail(({ options }) => options.keyPrefix === keyPrefix, otherPrefix),
+      Effect.map((client) => {
+        late.store = client.store
+        joined.add(client)
+        if (quorum !== undefined) client.joinedBy.add(quorum)
+      }),
+      Effect.catch((failure) => Effect.logError("One server of the quorum cannot join.", failure))
+    )
+    const joining = Effect.andThen(missing(client.failure), Effect.forkScoped(join))
+    return Effect.as(Effect.annotateLogs(joining, { member: label }), late)
+  })
+  quorum = yield* makeQuorumClient(joined, members, times, first.options)
+  return quorum
+})
+
+/** An invalid option does not become valid later. */
+const isInvalidOption = (failure: unknown): boolean => failure instanceof InvalidLockOptions
+
+const otherPrefix = () =>
+  new InvalidLockOptions({ option: "keyPrefix", problem: "it must be the same for all members" })
+
+/** The failure of the first member that is missing, with what is wrong with the others. */
+const tooFew = <A, E>(clients: ReadonlyArray<Result.Result<A, E>>): E => {
+  const missing = clients.flatMap((client, i) => (Result.isFailure(client) ? [{ failure: client.failure, i }] : []))
+  const [first] = missing
+  if (missing.length === 1 || !missing.every(({ failure }) => failure instanceof RedisDriverError))
+    return first!.failure
+  const failures = missing as ReadonlyArray<{ readonly failure: E & RedisDriverError; readonly i: number }>
+  const all = failures.map(({ failure, i }) => `member ${i + 1}: ${causeText(failure.cause)}`)
+  return new RedisDriverError({
+    reason: failures[0]!.failure.reason,
+    cause: new Error(
+      `${missing.length} of ${clients.length} members of the quorum cannot be reached: ${all.join("; ")}`
+    )
+  }) as E & RedisDriverError
+}
+
+/** The store of a member that is not connected yet: it refuses everything, and is otherwise like that of another member. */
+const absent = (cause: unknown, { commandLifeMillis, commandTimeoutMillis, publish, slot }: Store): Store => {
+  const missing = (operation: string, lock: string) =>
+    new LockStoreError({ operation, lock, reason: "NotConnected", cause })
+  return {
+    run: ({ keys, operation }) => Effect.fail(missing(operation.name, keys[0]!)),
+    subscribe: (channel) => Stream.fail(missing("subscribe", channel)),
+    scan: (pattern) => Stream.fail(missing("scan", pattern)),
+    publish,
+    slot,
+    commandLifeMillis,
+    commandTimeoutMillis,
+    serverMicros: () => undefined,
+    longestSince: () => Number.POSITIVE_INFINITY,
+    handsOver: false,
+    invalidations: Stream.fail(missing("tracking", ""))
+  }
 }

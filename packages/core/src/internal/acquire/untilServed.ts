@@ -1,5 +1,6 @@
 /**
- * How a wait ends in which the lock was not granted.
+ * The loop of everybody who waits, for a lock, a fair turn, permits or a latch: sleep until there is something to do, do it, until it has
+ * served the waiter or the wait is over. What wakes it, and what it does then, differs. And how a wait ends in which the lock was not granted.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -10,9 +11,29 @@ import { labelOf, lookAtHolders } from "../kinds/inspect.ts"
 import type { Outage } from "../wait/Outage.ts"
 import type { AcquireRequest, Denial } from "./ask.ts"
 
+export interface Wait<A, E> {
+  readonly restore: Restore
+  /** Sleeps until there is something to do. May end for no reason. */
+  readonly sleep: () => Effect.Effect<void>
+  /** Does what there is to do: undefined if that has not served the waiter. */
+  readonly attempt: () => Effect.Effect<A | undefined, E>
+  readonly isOver: () => boolean
+  /** How the wait ends without success. */
+  readonly gaveUp: () => Effect.Effect<A, E>
+}
+
+export const untilServed = Effect.fnUntraced(function* <A, E>(wait: Wait<A, E>): Effect.fn.Return<A, E> {
+  while (true) {
+    yield* wait.restore(wait.sleep())
+    const served = yield* wait.attempt()
+    if (served !== undefined) return served
+    if (wait.isOver()) return yield* wait.gaveUp()
+  }
+})
+
 /**
- * Ends the wait; run the result at once. The store's last answer decides how it fails: with `LockTimeout` if the lock was taken, with the store's
- * own `failure` if that is not known.
+ * Ends the wait; run the result at once. The store's last answer decides how it fails: with `LockTimeout` if the lock was taken, with the
+ * store's own `failure` if that is not known.
  */
 export const gaveUp = (
   request: AcquireRequest,
