@@ -31,7 +31,7 @@ export const acquire = (
       hold === undefined ? acquire(request, restore, startedAt) : Effect.succeed(hold)
     )
   }
-  if (request.waitMillis <= 0) return ask(request, restore, startedAt)
+  if (request.waitMillis <= 0) return askFirst(request, restore, startedAt)
   if (kind.queued) return waitInFairQueue(request, restore, startedAt)
   // While other fibers of this process hold or wait, a request would certainly be refused, or jump the queue. While its readers hold the
   // lock, a writer still sends a request, which takes a place among other processes.
@@ -40,11 +40,11 @@ export const acquire = (
     isHeldHere && client.leases.exclude(keys.lock, excluded) ? "join" : client.lines.begin(keys.lock, kind.mode)
   return step === "join"
     ? waitInLine(request, restore, startedAt, undefined)
-    : ask(request, restore, startedAt, step === "ask")
+    : askFirst(request, restore, startedAt, step === "ask")
 }
 
 /** Sends the first request, and waits if it is denied. */
-const ask = (
+const askFirst = (
   request: AcquireRequest,
   restore: Restore,
   startedAt: number,

@@ -58,7 +58,6 @@ interface Answer {
   readonly reply: PermitsReply
 }
 
-/** Tries once. */
 export const tryAcquire = (
   request: PermitRequest,
   restore: Restore

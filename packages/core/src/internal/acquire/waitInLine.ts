@@ -27,7 +27,7 @@ import { reenterOwn } from "./reenter.ts"
 import { gaveUp, untilServed, type Wait } from "./untilServed.ts"
 
 /** A request that was made before the wait. */
-export interface EarlierRequest {
+interface EarlierRequest {
   readonly answer: Denial | LockStoreError
   readonly ask: Ask
   /** The number of messages that had arrived before it was sent; undefined where the channel was not subscribed. */

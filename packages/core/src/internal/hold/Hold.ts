@@ -46,7 +46,6 @@ export const ensureHeld = (holding: InternalHolding): Effect.Effect<void, LockLo
     return lost === undefined ? Effect.void : Effect.fail(lost)
   })
 
-/** The identity of the holder, and the lease. */
 interface HoldTerms {
   readonly identity: Identity
   /** Milliseconds, or undefined for a lease that the watchdog renews. */

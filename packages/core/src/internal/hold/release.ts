@@ -267,7 +267,7 @@ export const releaseMillis = ({ gaveUp, now, options }: LockClient): number =>
   Math.min(options.releaseTimeoutMillis, now() - gaveUp.at)
 
 /** Sends a release and waits at most this long for the reply. Without one, it may have run anyway. */
-export const sendWithin = <A>(
+const sendWithin = <A>(
   client: LockClient,
   send: Effect.Effect<A, LockStoreError>,
   millis: number,

@@ -148,7 +148,7 @@ export const rollbackUnknown = (
  * connection or at a server that had stopped: if it finds nothing, it is repeated in the background once the command can no
  * longer take effect; and also if what it has taken back may have been handed over to this owner before the command has come.
  */
-export const rollbackUntilSettled = (
+const rollbackUntilSettled = (
   client: LockClient,
   giveBack: Effect.Effect<number | undefined>,
   mayBeHandedOver = false

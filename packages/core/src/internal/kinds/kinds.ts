@@ -44,9 +44,6 @@ export const ownerRefOf = ({ client, keys, kind, name }: LockRef, owner: string)
   owner
 })
 
-/**
- * Parameters of an acquire command.
- */
 export interface AcquireParams extends TakesPlace {
   readonly leaseMillis: number
   /** Whether the owner will wait if the lock is denied. */
@@ -137,7 +134,7 @@ const termsOf = ({ client, keys, kind }: OwnerRef): HandOverTerms => {
 }
 
 /** The place that a denied request takes, if any. */
-export const placeOf = (ask: OwnerRef & AcquireParams): TakesPlace | undefined =>
+const placeOf = (ask: OwnerRef & AcquireParams): TakesPlace | undefined =>
   ask.waits && ask.takesPlace && takesPlaces(ask) ? ask : undefined
 
 /** How long Redis remembers the last fencing token after a grant with this lease, in milliseconds. */
@@ -364,7 +361,7 @@ const never = (): never => {
   throw new Error("permits are neither acquired like locks, nor re-entered, nor force-released")
 }
 
-const permitsOf = {
+const anyPermit = {
   mode: "permit",
   reentrant: false,
   queued: false,
@@ -384,7 +381,7 @@ const permitsOf = {
  * Redisson's permit-expirable semaphore: its holds are permits with ids. The owner is the ids, joined by commas: 32 hexadecimal digits each.
  */
 export const permit = (initial: number | undefined): PermitProtocol => ({
-  ...permitsOf,
+  ...anyPermit,
   initial,
   name: "permit_semaphore",
   title: "PermitSemaphore",
@@ -402,7 +399,7 @@ export const permit = (initial: number | undefined): PermitProtocol => ({
  * it, with which the grant is given back exactly once, no matter how often that is requested. The marker lives as long as a lease.
  */
 export const anonymousPermit = (initial: number | undefined): PermitProtocol => ({
-  ...permitsOf,
+  ...anyPermit,
   initial,
   name: "semaphore",
   title: "Semaphore",

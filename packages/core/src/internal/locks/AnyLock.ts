@@ -26,7 +26,6 @@ export interface PreparedAcquire<out E = unknown, out T = unknown> extends Prepa
 
 type Running = Fiber<unknown, unknown>
 
-/** The public part of a lock. */
 export type PublicLock<R, E, T> = Pick<AnyLock<R, E, T>, typeof TypeId | "name">
 
 export abstract class AnyLock<R, E, T> extends Pipeable.Class {

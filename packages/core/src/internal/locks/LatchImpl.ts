@@ -7,7 +7,6 @@ import { Synchronizer } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/CountDownLatch"
 
-/** The public part of a latch. */
 export type PublicCountDownLatch<R> = Pick<LatchImpl<R>, typeof TypeId | "name">
 
 export class LatchImpl<R> extends Synchronizer {

@@ -26,7 +26,6 @@ import { resolve, use } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/PermitSemaphore"
 
-/** The public part of a semaphore. */
 export type PublicPermitSemaphore<R> = Pick<PermitSemaphoreImpl<R>, typeof TypeId | "name">
 
 export class PermitSemaphoreImpl<R> extends AnySemaphore {

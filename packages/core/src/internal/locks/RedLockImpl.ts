@@ -29,7 +29,7 @@ export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
     options: AcquireOptions | undefined,
     times: QuorumTimes | InvalidLockOptions
   ) {
-    const invalid = isInvalid(times) ? times : problemOf(members)
+    const invalid = isInvalid(times) ? times : problemOfMembers(members)
     const [first] = members
     const name = first === undefined ? "RedLock" : combinedName(members.map(({ name }) => name))
     super(name, first instanceof LockImpl ? first.kind : reentrant, options, undefined, invalid)
@@ -91,7 +91,7 @@ export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
 const problem = (problem: string) => new InvalidLockOptions({ option: "RedLock", problem })
 
 /** Why these members cannot be a quorum. */
-const problemOf = (members: ReadonlyArray<unknown>): Invalid | null => {
+const problemOfMembers = (members: ReadonlyArray<unknown>): Invalid | null => {
   if (members.length === 0) return problem("it has no members; give it the locks of three or five servers")
   let first: LockProtocol | undefined
   for (const member of members) {

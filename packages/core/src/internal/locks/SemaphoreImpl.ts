@@ -16,7 +16,6 @@ import { resolve } from "./Synchronizer.ts"
 
 export const TypeId = "~effect-redis-lock/Semaphore"
 
-/** The public part of a semaphore. */
 export type PublicSemaphore<R> = Pick<SemaphoreImpl<R>, typeof TypeId | "name">
 
 export class SemaphoreImpl<R> extends AnySemaphore {
@@ -60,13 +59,13 @@ export const prepareAnonymous =
     const times = timesOf({ waitTime: options?.waitTime }, undefined)
     if (isInvalid(times)) return times
     const { kind, name } = impl
-    if (permits === 0) return nothing(name, kind.name)
+    if (permits === 0) return noPermits(name, kind.name)
     const leaseMillis = markerMillis(at.client.store, isHeld)
     return new PreparedPermits(impl, at, fiber, { ...times, leaseMillis }, { permits, isHeld })
   }
 
 /** Zero permits are always granted, without a command. */
-const nothing = (name: string, label: string): Prepared<InternalHolding> => {
+const noPermits = (name: string, label: string): Prepared<InternalHolding> => {
   const held = new MultiHold(name, [])
   return { name, label, acquire: () => Effect.succeed(held), tryAcquire: () => Effect.succeedSome(held) }
 }

@@ -91,7 +91,7 @@ export const parseTimeout = (option: string, input: Duration.Input): number | In
 const driftFactor = 0.01
 
 /** The part of a lease that clock drift may consume: by so much its holder counts it as ended before Redis does. */
-export const driftMillis = (leaseMillis: number): number => leaseMillis * driftFactor + 2
+const driftMillis = (leaseMillis: number): number => leaseMillis * driftFactor + 2
 
 /** The deadline of a lease that was requested at `sentAt`: counted from before the command was sent, less the drift. */
 export const deadlineOf = (sentAt: number, leaseMillis: number): number =>

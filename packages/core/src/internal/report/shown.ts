@@ -84,7 +84,7 @@ export const nameOf = (cause: unknown): string | undefined =>
   )
 
 /** A cause for logs in JSON: name and message of an error, the plain JSON of any other value. */
-export const causeJson = (cause: unknown): unknown =>
+const causeJson = (cause: unknown): unknown =>
   attempt(
     () => {
       if (cause instanceof Error && !("toJSON" in cause)) return { name: String(cause.name), message: causeText(cause) }

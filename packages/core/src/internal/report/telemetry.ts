@@ -18,7 +18,7 @@ export const kindAttribute = "lock.kind"
 export const lossAttribute = "lock.loss.reason"
 
 /** Why a command failed: OpenTelemetry's own name. */
-export const errorAttribute = "error.type"
+const errorAttribute = "error.type"
 
 /** From a fraction of a round trip to five minutes in a queue. */
 const waitBoundaries = Metric.boundariesFromIterable([

@@ -300,7 +300,9 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
     }
     if (!this.#isLate(exit.cause)) {
       return this.#settle(
-        Exit.mapError(exit as Exit.Failure<never, RedisDriverError>, ({ cause, reason }) => this.#failure(reason, cause))
+        Exit.mapError(exit as Exit.Failure<never, RedisDriverError>, ({ cause, reason }) =>
+          this.#failure(reason, cause)
+        )
       )
     }
     if (this.#sends === maxSends) {
@@ -354,7 +356,11 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
 }
 
 /** The failure of a command. */
-export const failureOf = ({ keys, operation }: StoreCommand<unknown>, reason: StoreReason, cause?: unknown): LockStoreError =>
+export const failureOf = (
+  { keys, operation }: StoreCommand<unknown>,
+  reason: StoreReason,
+  cause?: unknown
+): LockStoreError =>
   new LockStoreError({
     operation: operation.name,
     lock: keys[0]!,

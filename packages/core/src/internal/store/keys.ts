@@ -109,7 +109,7 @@ export const grantMarker = (name: string, grant: string): string =>
 /** The channel of a latch: the one place where Redisson does not look for a brace. */
 export const latchChannel = (name: string): string => `redisson_countdownlatch__channel__{${name}}`
 
-export const maxNameBytes = 1024
+const maxNameBytes = 1024
 
 const utf8 = new TextEncoder()
 

@@ -104,7 +104,7 @@ export const startableCall =
     new Call(f, script, keys, args)
 
 /** Starts a subscription; calls back with every element until it is cancelled or fails. */
-export type StartStream<A, E> = (onElement: (element: A) => void, onFailure: (error: E) => void) => Cancellable
+type StartStream<A, E> = (onElement: (element: A) => void, onFailure: (error: E) => void) => Cancellable
 
 /** A Stream that {@link runStream} runs without a queue of its own. */
 export const startableStream = <A, E>(start: StartStream<A, E>): Stream.Stream<A, E> => {

@@ -244,17 +244,17 @@ export class FairQueue implements Alarm {
  * The most waiters that one report names: enough to find a place that was lost unnoticed within seconds, and few enough
  * that the cost of a report does not grow with the queue.
  */
-export const mostReported = 32
+const mostReported = 32
 
 /** The waiters that a report names. */
-export interface Reported {
+interface Reported {
   readonly owners: ReadonlyArray<string>
   /** Whether they start with the first waiter of this process. */
   readonly fromFirst: boolean
 }
 
 /** The waiters of this process for one fair lock, in order of arrival. Reports name them in turn. */
-export class FairWaiters {
+class FairWaiters {
   readonly #byOwner = new Map<string, FairWaiter>()
   readonly #order = new LinkedList<FairWaiter>()
   /** Where the next report starts; undefined for the first waiter. */

@@ -16,7 +16,7 @@ import { Line, type Waiter, type Wanted } from "./Line.ts"
 import { ownChannel } from "./Subscriptions.ts"
 
 /** What is waited for: a lock in one of its modes, permits, or a latch. */
-export type Waited = Mode | "latch"
+type Waited = Mode | "latch"
 
 export class Lines {
   readonly #client: LockClient

@@ -236,16 +236,16 @@ const numberText = (value: number): string =>
   value === Number.POSITIVE_INFINITY ? "inf" : value === Number.NEGATIVE_INFINITY ? "-inf" : String(value)
 
 /** The state of an interpreter. */
-export interface LuaState {
+interface LuaState {
   readonly __lua: never
 }
 
-export type LuaString = Uint8Array
+type LuaString = Uint8Array
 
-export type LuaFunction = (L: LuaState) => number
+type LuaFunction = (L: LuaState) => number
 
 /** The part of fengari, a Lua interpreter in JavaScript, that the memory store uses. */
-export interface Fengari {
+interface Fengari {
   readonly lua: {
     readonly LUA_REGISTRYINDEX: number
     readonly LUA_TBOOLEAN: number

@@ -118,7 +118,7 @@ export interface QuorumRule<A> {
   removesHold?(args: Arguments): string
 }
 
-export interface Scale {
+interface Scale {
   readonly members: number
   readonly required: number
   /** Whether no more replies will come. */
@@ -134,7 +134,6 @@ export interface AcquireRule {
   readonly keepsTokens: boolean
 }
 
-/** A row of the table. */
 export const operation = <A>(
   name: OperationName,
   row: Partial<StoreOperation<A>> & Pick<StoreOperation<A>, "reply">

@@ -94,7 +94,7 @@ export const forceRelease = (
   command(operations.forceRelease, [lock, channel, queue, timeouts, clients], [publish, ...owners])
 
 /** A client's report on its waiters. */
-export interface Refreshed {
+interface Refreshed {
   /** Whether the client has any waiter. */
   readonly waits: boolean
   /**

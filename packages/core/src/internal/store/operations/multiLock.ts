@@ -6,7 +6,7 @@ import type { HandOverTerms } from "./lock.ts"
 import { command, operation, type StoreCommand } from "./StoreOperation.ts"
 
 /** The tokens, one for all or one for each lock; or the lock that another owner holds. */
-export type MultiLockReply = { readonly tokens: number | ReadonlyArray<number> } | { readonly deniedAt: number }
+type MultiLockReply = { readonly tokens: number | ReadonlyArray<number> } | { readonly deniedAt: number }
 
 export const operations = {
   acquire: operation("multi_lock/acquire", {

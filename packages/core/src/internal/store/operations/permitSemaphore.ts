@@ -6,7 +6,7 @@ import { type LockKeys, permitIds } from "../keys.ts"
 import { command, doneReply, numberReply, numbersReply, operation, type StoreCommand } from "./StoreOperation.ts"
 import { type PermitsReply, tellingKeys, type TellingStore, type Wants, wantsArgs } from "./permitPlaces.ts"
 
-export interface PermitCounts {
+interface PermitCounts {
   /** Undefined if there is no semaphore. */
   readonly available: number | undefined
   readonly held: number

@@ -99,7 +99,6 @@ export class QuorumCall<A, B> implements Alarm {
     return this.#pending === 0
   }
 
-  /** Sends the command to all members. */
   start(now: number): void {
     const command = this.#command!
     const sent = this.#sent

@@ -41,7 +41,6 @@ export class TokenBound {
     return withTokenAtLeast(command, Math.floor(this.#lead + now * 1000 + this.#margin))
   }
 
-  /** An acquisition has taken so long. */
   took(millis: number): void {
     this.#acquireMillis = Math.max(millis, this.#acquireMillis * 0.9)
   }
