@@ -20,7 +20,7 @@ import type { Restore } from "../hold/guard.ts"
 import type { Hold, InternalHolding } from "../hold/Hold.ts"
 import { giveBackMembers } from "../hold/rollback.ts"
 import type { Times } from "../options/acquireOptions.ts"
-import { isRetryable, transientFailure } from "../store/failures.ts"
+import { isRetryable } from "../store/failures.ts"
 import { Outage } from "../wait/Outage.ts"
 import type { PreparedAcquire } from "./AnyLock.ts"
 import { MultiHold, multiKind, releaseAll, type Tokens } from "./MultiHold.ts"
@@ -135,7 +135,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
       const attempt = yield* this.#askForRest(restore)
       if (attempt instanceof MultiHold) return attempt
       denied = attempt
-      yield* this.#giveBackOutOfOrder
+      if (!this.#isInOrder) yield* this.#giveBack()
     }
     while (true) {
       const left = until - this.#now()
@@ -157,7 +157,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
       const attempt = yield* this.#askForRest(restore)
       if (attempt instanceof MultiHold) return attempt
       denied = attempt
-      yield* this.#giveBackOutOfOrder
+      if (!this.#isInOrder) yield* this.#giveBack()
     }
   }
 
@@ -165,10 +165,6 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   get #isInOrder(): boolean {
     const missing = this.#order.findIndex((index) => this.#held[index] === undefined)
     return missing === -1 || this.#order.slice(missing).every((index) => this.#held[index] === undefined)
-  }
-
-  get #giveBackOutOfOrder(): Effect.Effect<void> {
-    return Effect.suspend(() => (this.#isInOrder ? Effect.void : this.#giveBack()))
   }
 
   /** Waits for a member. If that takes too long, gives back those that it holds, and waits on. */
@@ -233,17 +229,18 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     return Effect.suspend(() => {
       const attempt: { denied: number | undefined } = { denied: undefined }
       const missing = this.#order.filter((index) => this.#held[index] === undefined)
-      const asked = groupsOf(this.#members, missing).map((group) => this.#ask(group, attempt))
+      const groups = groupsOf(this.#members, missing)
       return Effect.flatMap(
-        asked.length === 1
-          ? asked[0]!(restore)
+        groups.length === 1
+          ? this.#ask(groups[0]!, attempt, restore)
           : Effect.andThen(
               noteSpreadSlots(this.name, this.#members),
               // each request records its grant even if others fail or the whole is interrupted
               restore(
                 Effect.forEach(
-                  asked,
-                  (ask) => Effect.uninterruptibleMask((restore) => Effect.suspend(() => ask(restore))),
+                  groups,
+                  (group) =>
+                    Effect.uninterruptibleMask((restore) => Effect.suspend(() => this.#ask(group, attempt, restore))),
                   { concurrency: "unbounded", discard: true }
                 )
               )
@@ -258,27 +255,21 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
 
   #ask(
     group: ReadonlyArray<number>,
-    attempt: { denied: number | undefined }
-  ): (restore: Restore) => Effect.Effect<void, LockStoreError | E> {
+    attempt: { denied: number | undefined },
+    restore: Restore
+  ): Effect.Effect<void, LockStoreError | E> {
     const [only] = group as readonly [number]
-    return group.length === 1
-      ? (restore) =>
-          Effect.map(this.#members[only]!.tryAcquire(restore), (hold) => {
-            if (Option.isNone(hold)) attempt.denied ??= only
-            else this.#held[only] = hold.value
-          })
-      : (restore) =>
-          Effect.map(
-            tryAcquireTogether(
-              group.map((index) => this.#members[index] as unknown as AcquireRequest),
-              restore
-            ),
-            (holds) => {
-              if (typeof holds === "number") attempt.denied ??= group[holds]!
-              else
-                for (let i = 0; i < group.length; i++) this.#held[group[i]!] = holds[i] as unknown as InternalHolding<T>
-            }
-          )
+    if (group.length === 1) {
+      return Effect.map(this.#members[only]!.tryAcquire(restore), (hold) => {
+        if (Option.isNone(hold)) attempt.denied ??= only
+        else this.#held[only] = hold.value
+      })
+    }
+    const requests = group.map((index) => this.#members[index] as unknown as AcquireRequest)
+    return Effect.map(tryAcquireTogether(requests, restore), (holds) => {
+      if (typeof holds === "number") attempt.denied ??= group[holds]!
+      else for (let i = 0; i < group.length; i++) this.#held[group[i]!] = holds[i] as unknown as InternalHolding<T>
+    })
   }
 
   /** All members are held: each fixed lease starts now. A lease may have run out while another member was requested. */
@@ -352,26 +343,18 @@ const isTimeout = (reason: Cause.Reason<unknown>): reason is Cause.Fail<LockTime
 /** Turns a transient failure into a value, so that a waiter retries. */
 const orTransient = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A | Denied, E> =>
   Effect.catchCause(self, (cause): Effect.Effect<Denied, E> => {
-    const failure = transientFailure(cause) ?? transientQuorum(cause)
+    let failure: Denied["failure"]
+    for (const reason of cause.reasons) {
+      // requests beside the failed one are interrupted
+      if (reason._tag === "Interrupt") continue
+      if (reason._tag !== "Fail" || !mayPass(reason.error)) return Effect.failCause(cause)
+      failure ??= reason.error
+    }
     return failure === undefined ? Effect.failCause(cause) : Effect.succeed({ blocker: undefined, failure })
   })
 
-/** The transient failure of a member that is a `RedLock`. */
-const transientQuorum = (cause: Cause.Cause<unknown>): QuorumNotReached | undefined => {
-  let failure: QuorumNotReached | undefined
-  for (const reason of cause.reasons) {
-    // requests beside the failed one are interrupted
-    if (reason._tag === "Interrupt") continue
-    if (reason._tag !== "Fail" || !isNotForGood(reason.error)) return undefined
-    if (reason.error instanceof QuorumNotReached) failure ??= reason.error
-  }
-  return failure
-}
-
-const isNotForGood = (error: unknown): boolean =>
-  error instanceof LockTimeout ||
-  (error instanceof LockStoreError && isRetryable(error)) ||
-  (error instanceof QuorumNotReached && error.isTransient)
+const mayPass = (error: unknown): error is LockStoreError | QuorumNotReached =>
+  error instanceof LockStoreError ? isRetryable(error) : error instanceof QuorumNotReached && error.isTransient
 
 /** The indices of the members in an order that is the same for all clients: that of their keys. */
 const commonOrder = (members: ReadonlyArray<PreparedAcquire>): ReadonlyArray<number> => {
