@@ -86,7 +86,9 @@ export const connectionName = (label: string): string => label.replace(/[^!-~]+/
 
 /** Checked times, in milliseconds. */
 export interface QuorumTimes {
+  /** How long a member may take to answer; undefined for a small share of the lease. */
   readonly memberTimeoutMillis: number | undefined
+  /** The longest pause after a vote that nobody has won. */
   readonly retryMillis: number
 }
 

@@ -33,9 +33,7 @@ export const makeQuorumClient = Effect.fnUntraced(function* (
   const alarms = new AlarmClock(now, (defect) => report(context, defect))
   yield* Effect.forkScoped(alarms.run)
   const fork = yield* FiberSet.makeRuntime<never>()
-  const { tokenRetentionMillis, watchdogLeaseMillis } = options
-  const settings = { ...times, tokenRetentionMillis, watchdogLeaseMillis }
-  const store = new QuorumStore(members, settings, alarms, now, (effect) => void fork(effect))
+  const store = new QuorumStore(members, { ...times, ...options }, alarms, now, (effect) => void fork(effect))
   const client = yield* makeLockClient(store.service, options, true)
   for (const member of clients) member.joinedBy.add(client)
   yield* Effect.addFinalizer(() =>

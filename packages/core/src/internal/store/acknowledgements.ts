@@ -6,6 +6,7 @@
  * that connection first, which writes one of them again as it is. Confirming also makes sure that this is the server which has them: after
  * a failover another one may answer there, whose replicas would acknowledge anything.
  */
+import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -139,7 +140,8 @@ class Lane {
     this.#pending = []
     this.#isBusy = batch.length > 0
     if (!this.#isBusy) return
-    const groups = groupedBySlot(batch, this.#driver.slot)
+    // one command may only use keys of one slot
+    const groups = Object.values(Arr.groupBy(batch, ({ grant }) => String(this.#driver.slot(grant.key))))
     const commands = groups.map((group): ReadonlyArray<string | number> => {
       const { args, keys, operation } = confirm(group.map(({ grant }) => grant))
       return ["EVAL", operation.script.lua, keys.length, ...keys, ...args]
@@ -215,21 +217,6 @@ type Replies = ReadonlyArray<Reply | RedisDriverError>
 
 /** A replica that is being synchronised is not online; one that has stopped is, until the master gives it up (repl-timeout). */
 const onlineReplica = /^slave\d+:.*\bstate=online\b/gm
-
-/** One command may only use keys of one slot. */
-const groupedBySlot = (
-  batch: ReadonlyArray<Pending>,
-  slot: (key: string) => number
-): ReadonlyArray<ReadonlyArray<Pending>> => {
-  const groups = new Map<number, Array<Pending>>()
-  for (const pending of batch) {
-    const of = slot(pending.grant.key)
-    const group = groups.get(of)
-    if (group === undefined) groups.set(of, [pending])
-    else group.push(pending)
-  }
-  return [...groups.values()]
-}
 
 const errorOf = (cause: Cause.Cause<RedisDriverError>): RedisDriverError => {
   const error = Cause.squash(cause)

@@ -109,13 +109,10 @@ export interface QuorumRule<A> {
    * of them.
    */
   readonly waitsForAll?: boolean
-  /** Present for an acquisition, whose votes are counted separately. */
+  /** Present for an acquisition, whose votes are counted separately. Its first arguments are the owner and the lease. */
   readonly acquires?: AcquireRule
-  /** The owner whose last hold it ends. */
-  releases?(args: Arguments): string
-  /** The owner to which it adds a hold, or whose hold it ends, if that is not the last one. */
-  addsHold?(args: Arguments): string
-  removesHold?(args: Arguments): string
+  /** What it does to the holds of the owner that is its first argument: ends the last one, adds one, or ends one that is not the last. */
+  readonly holds?: "releases" | "adds" | "removes"
 }
 
 interface Scale {
@@ -126,8 +123,6 @@ interface Scale {
 }
 
 export interface AcquireRule {
-  owner(args: Arguments): string
-  leaseMillis(args: Arguments): number
   /** The token of the write lock that the reader holds. */
   writerToken?(args: Arguments): number | undefined
   /** Whether the last token is kept when no lease is left. */
@@ -203,8 +198,6 @@ export const majority: QuorumRule<number> = { combine: confirmed }
 
 /** The same as `majority`, but only once all members have replied or failed. */
 export const majorityOfAll: QuorumRule<number> = { ...majority, waitsForAll: true }
-
-export const firstArgument = (args: Arguments): string => String(args[0])
 
 /** For replies with one number per key: -1 for a key without a majority. */
 export const majorityPerKey: QuorumRule<ReadonlyArray<number>> = {

@@ -6,10 +6,8 @@ import { type Inspected, inspectedByMajority, type LookedAt, lookedAtByMajority,
 import {
   acquireReply,
   type AcquireReply,
-  type AcquireRule,
   command,
   counted,
-  firstArgument,
   grantsHold,
   grantsOwner,
   majority,
@@ -21,24 +19,18 @@ import {
   type StoreCommand
 } from "./StoreOperation.ts"
 
-const acquires: AcquireRule = {
-  owner: firstArgument,
-  leaseMillis: (args) => Number(args[1]),
-  keepsTokens: false
-}
-
 export const operations = {
   acquire: operation("lock/acquire", {
     reply: acquireReply,
     tellsTime: true,
     boundAt: 3,
-    quorum: { ...counted, acquires },
+    quorum: { ...counted, acquires: { keepsTokens: false } },
     grants: grantsOwner
   }),
   acquireFenced: operation("fenced_lock/acquire", {
     reply: acquireReply,
     tellsTime: true,
-    quorum: { ...counted, acquires: { ...acquires, keepsTokens: true } },
+    quorum: { ...counted, acquires: { keepsTokens: true } },
     grants: grantsOwner
   }),
   hold: operation("lock/hold", {
@@ -49,7 +41,7 @@ export const operations = {
   release: operation("lock/release", {
     givesBack: "owner",
     reply: numberReply,
-    quorum: { ...majority, releases: firstArgument }
+    quorum: { ...majority, holds: "releases" }
   }),
   keep: operation("lock/keep", { givesBack: "owner", reply: numberReply }),
   renew: operation("lock/renew", { reply: numbersReply, quorum: majorityPerKey }),

@@ -6,10 +6,8 @@ import { type HandOverTerms, placeArguments, type TakesPlace } from "./lock.ts"
 import {
   type AcquireReply,
   acquireReply,
-  type Arguments,
   command,
   counted,
-  firstArgument,
   majority,
   majorityOfAll,
   majorityPerKey,
@@ -19,16 +17,12 @@ import {
   type StoreCommand
 } from "./StoreOperation.ts"
 
-const leaseMillis = (args: Arguments): number => Number(args[1])
-
 export const operations = {
   acquireRead: operation("read_lock/acquire", {
     reply: acquireReply,
     quorum: {
       ...counted,
       acquires: {
-        owner: firstArgument,
-        leaseMillis,
         writerToken: (args) => (args[2] === "" ? undefined : Number(args[3])),
         keepsTokens: false
       }
@@ -37,17 +31,17 @@ export const operations = {
   }),
   holdRead: operation("read_lock/hold", {
     reply: numberReply,
-    quorum: { ...majority, addsHold: firstArgument },
+    quorum: { ...majority, holds: "adds" },
     grants: ({ keys }, reply) => (reply === 1 ? { key: keys[1]!, mark: "s" } : undefined)
   }),
   removeReadHold: operation("read_lock/remove_hold", {
     reply: numberReply,
-    quorum: { ...majority, removesHold: firstArgument }
+    quorum: { ...majority, holds: "removes" }
   }),
   releaseRead: operation("read_lock/release", {
     givesBack: "owner",
     reply: numberReply,
-    quorum: { ...majority, releases: firstArgument }
+    quorum: { ...majority, holds: "releases" }
   }),
   renewRead: operation("read_lock/renew", { writesShared: false, reply: numbersReply, quorum: majorityPerKey }),
   forceReleaseRead: operation("read_lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
@@ -55,14 +49,14 @@ export const operations = {
     reply: acquireReply,
     tellsTime: true,
     boundAt: 3,
-    quorum: { ...counted, acquires: { owner: firstArgument, leaseMillis, keepsTokens: false } },
+    quorum: { ...counted, acquires: { keepsTokens: false } },
     grants: ({ args, keys }, reply) =>
       typeof reply === "number" ? { key: keys[0]!, mark: `h${args[0]}:write` } : undefined
   }),
   releaseWrite: operation("write_lock/release", {
     givesBack: "owner",
     reply: numberReply,
-    quorum: { ...majority, releases: firstArgument }
+    quorum: { ...majority, holds: "releases" }
   }),
   forceReleaseWrite: operation("write_lock/force_release", { reply: numberReply, quorum: majorityOfAll })
 }

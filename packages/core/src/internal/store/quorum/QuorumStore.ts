@@ -13,6 +13,7 @@ import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { LockStoreError } from "../../../LockError.ts"
 import type { KeyType, Signal } from "../../../RedisDriver.ts"
+import type { ClientOptions, QuorumTimes } from "../../options/ClientOptions.ts"
 import { type AlarmClock, reconnecting } from "../../time/clock.ts"
 import * as lock from "../operations/lock.ts"
 import {
@@ -30,16 +31,7 @@ import { UnsettledCommands } from "./UnsettledCommands.ts"
 import { UntoldReleases } from "./UntoldReleases.ts"
 import { countVotes, decide, type Decision, notReached, type Vote, withoutMembers } from "./votes.ts"
 
-export interface QuorumSettings {
-  /** How long a member may take to answer; undefined for a small share of the lease. */
-  readonly memberTimeoutMillis: number | undefined
-  /** The longest pause after a vote that nobody has won. */
-  readonly retryMillis: number
-  /** The lease of an acquisition that names none. */
-  readonly watchdogLeaseMillis: number
-  /** How long a fencing token is remembered beyond the lease. */
-  readonly tokenRetentionMillis: number
-}
+type QuorumSettings = QuorumTimes & Pick<ClientOptions, "watchdogLeaseMillis" | "tokenRetentionMillis">
 
 const shortestTimeoutMillis = 1000
 
@@ -152,11 +144,11 @@ export class QuorumStore {
     timeoutMillis = this.#timeout(this.#settings.watchdogLeaseMillis),
     acquired = 0
   ): Effect.Effect<A, LockStoreError> {
-    const { args } = command
-    const releasedOwner = rule.releases?.(args)
-    const doubtful = this.#doubtfulMembers(command, rule)
+    const owner = String(command.args[0])
+    // whose grant of another hold does not count, as the release of an earlier one may yet end it there
+    const doubtful = rule.holds === "adds" ? this.#unsettledInner.membersAt(owner, this.#now()) : undefined
     return fromCallback((resume) => {
-      if (releasedOwner !== undefined) this.#beginRelease(releasedOwner)
+      if (rule.holds === "releases") this.#beginRelease(owner)
       const call = new QuorumCall<A, Decision<A>>(this.members, this.#alarms, {
         command,
         timeoutMillis,
@@ -170,17 +162,11 @@ export class QuorumStore {
               ? Exit.succeed(decision.reply)
               : notReached(this.members, command, decision.outcomes, acquired, successesIn(decision.outcomes))
           ),
-        onSettled: this.#followUp(command, rule)
+        onSettled: this.#followUp(command, rule, owner)
       })
       call.start(this.#now())
       return call
     })
-  }
-
-  /** The members whose grant of another hold does not count, as the release of an earlier one may yet end it there. */
-  #doubtfulMembers<A>({ args }: StoreCommand<A>, rule: QuorumRule<A>): ReadonlyArray<number> | undefined {
-    const owner = rule.addsHold?.(args)
-    return owner === undefined ? undefined : this.#unsettledInner.membersAt(owner, this.#now())
   }
 
   /**
@@ -195,13 +181,13 @@ export class QuorumStore {
   /** What follows when all members have answered, or were given up. */
   #followUp<A>(
     command: StoreCommand<A>,
-    rule: QuorumRule<A>
+    { holds }: QuorumRule<A>,
+    owner: string
   ): ((outcomes: ReadonlyArray<Outcome<A>>) => void) | undefined {
-    const releasedOwner = rule.releases?.(command.args)
-    if (releasedOwner !== undefined) return (outcomes) => this.#releaseLater(command, releasedOwner, outcomes)
-    const leavingOwner = rule.removesHold?.(command.args)
-    if (leavingOwner === undefined) return undefined
-    return (outcomes) => this.#unsettledInner.note(leavingOwner, outcomes, this.members, this.#now())
+    if (holds === "releases") return (outcomes) => this.#releaseLater(command, owner, outcomes)
+    return holds === "removes"
+      ? (outcomes) => this.#unsettledInner.note(owner, outcomes, this.members, this.#now())
+      : undefined
   }
 
   /**
@@ -229,8 +215,8 @@ export class QuorumStore {
   }
 
   #acquire(command: StoreCommand<AcquireReply>, rule: AcquireRule): Effect.Effect<AcquireReply, LockStoreError> {
-    const owner = rule.owner(command.args)
-    const leaseMillis = rule.leaseMillis(command.args)
+    const owner = String(command.args[0])
+    const leaseMillis = Number(command.args[1])
     return fromCallback<AcquireReply, LockStoreError>((resume) => {
       const sentAt = this.#now()
       const bounded = this.#tokenBound.add(command)
@@ -286,13 +272,13 @@ export class QuorumStore {
   /** Has a majority record a token before its grant counts. */
   #record(
     { args, keys }: StoreCommand<unknown>,
-    { keepsTokens, leaseMillis }: AcquireRule,
+    { keepsTokens }: AcquireRule,
     token: number
   ): Effect.Effect<number, LockStoreError> {
-    const lease = leaseMillis(args)
-    const life = keepsTokens ? 0 : lease + this.#settings.tokenRetentionMillis
+    const leaseMillis = Number(args[1])
+    const life = keepsTokens ? 0 : leaseMillis + this.#settings.tokenRetentionMillis
     const raise = lock.raiseToken(keys[0]!, keys[1]!, token, life)
-    return Effect.as(this.#vote(raise, majority, this.#timeout(lease), this.required), token)
+    return Effect.as(this.#vote(raise, majority, this.#timeout(leaseMillis), this.required), token)
   }
 }
 

@@ -4,6 +4,7 @@
 import * as Cause from "effect/Cause"
 import * as Exit from "effect/Exit"
 import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../LockError.ts"
+import { failureOf } from "../commands.ts"
 import { mayHaveRun } from "../failures.ts"
 import type { AcquireReply, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
 import { majorityOf, type Member, memberText, type Outcomes } from "./QuorumCall.ts"
@@ -112,20 +113,14 @@ export const decide = <A>(
 export const withoutMembers = <A>(
   outcomes: Outcomes<A>,
   members: ReadonlyArray<number>,
-  { keys, operation }: StoreCommand<A>
-): Outcomes<A> =>
-  outcomes.map((outcome, i) =>
-    outcome !== undefined && Exit.isSuccess(outcome) && members.includes(i)
-      ? Exit.fail(
-          new LockStoreError({
-            operation: operation.name,
-            lock: keys[0]!,
-            reason: "TimedOut",
-            cause: new Error("the release of another hold, which was not answered, may still take effect there")
-          })
-        )
-      : outcome
+  command: StoreCommand<A>
+): Outcomes<A> => {
+  const cause = new Error("the release of another hold, which was not answered, may still take effect there")
+  const failed = Exit.fail(failureOf(command, "TimedOut", cause))
+  return outcomes.map((outcome, i) =>
+    outcome !== undefined && Exit.isSuccess(outcome) && members.includes(i) ? failed : outcome
   )
+}
 
 /**
  * The failure of a command on which no majority has agreed, with what went wrong at each member. An acquisition was granted by `acquired`
@@ -145,7 +140,7 @@ export const notReached = (
   let mayHaveRun = acquired + ran > 0
   const failures = outcomes.flatMap((outcome, i) => {
     if (outcome === undefined || Exit.isSuccess(outcome)) return []
-    const failure = failureOf(outcome, name)
+    const failure = failureAt(outcome, name)
     const { cause, found, isOutcomeUnknown, isTransient, reason } = failure
     mayHaveRun ||= isOutcomeUnknown
     ;(isTransient ? passing : lasting).push(reason)
@@ -167,7 +162,7 @@ export const notReached = (
 }
 
 /** What went wrong at a member. */
-const failureOf = (exit: Exit.Failure<unknown, LockStoreError>, name: string): LockStoreError => {
+const failureAt = (exit: Exit.Failure<unknown, LockStoreError>, name: string): LockStoreError => {
   const cause = Cause.squash(exit.cause)
   return cause instanceof LockStoreError
     ? cause
