@@ -332,7 +332,8 @@ for (const [where, layer] of Object.entries(stores)) {
         assert.strictEqual(kept, 1)
         const [leftOfNewer, leftOfOldest, leftOfOthers] = denied.map((reply) => (reply as readonly [number])[0])
         assert.isAtMost(leftOfOldest!, keptMillis)
-        assert.strictEqual(leftOfNewer, leftOfOthers)
+        // they ask one after the other, and only the oldest is told of a time that is shorter by a tenth of a second
+        assert.closeTo(leftOfNewer!, leftOfOthers!, 50)
         assert.isAbove(leftOfNewer!, keptMillis)
         let replies: ReadonlyArray<unknown> = []
         yield* until(

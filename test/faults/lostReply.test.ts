@@ -142,7 +142,10 @@ describe("a release whose reply never comes", { concurrent: true }, () => {
         yield* proxy.stall
         yield* section.end
         const error = storeError(yield* section.exit)
-        assert.isTrue(error.isTransient)
+        assert.strictEqual(error.reason, "TimedOut")
+        // a retry would do the work again
+        assert.isTrue(error.workDone)
+        assert.isFalse(error.isTransient)
         assert.include(error.message, `Lock "report", release (the work is done`)
         yield* proxy.resume
         yield* lockKey(redis, "report", "gone")
