@@ -80,6 +80,8 @@ describe("a section whose work is done, while its release is not confirmed", () 
   for (const [what, section] of Object.entries(sections)) {
     it.effect(`A retry of transient failures does not do the work under ${what} twice`, () =>
       Effect.gen(function* () {
+        // the outer section has failed by the release of the inner one
+        if (what === "a re-entry") expectWarning(/^The lock's release went wrong after its section had failed\./)
         const server = yield* testStore()
         const service = yield* clientOf(server, { releaseTimeout: "1 second", watchdogLeaseTime: "1 minute" })
         let runs = 0
