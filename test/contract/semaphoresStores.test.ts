@@ -103,6 +103,10 @@ const rounded = (millis: number): number => (millis < 0 ? millis : Math.ceil(mil
 /** A reply, without what may differ. */
 const normal = (op: Op, reply: RedisDriver.Reply): unknown => {
   if (op.operation === "permit_semaphore/lease") return rounded(reply as number)
+  if (op.operation === "semaphore/acquire") {
+    const [granted, available, exists, left] = reply as readonly [number, number, number, number]
+    return [granted, available, exists, rounded(left)]
+  }
   if (op.operation === "permit_semaphore/acquire") {
     const [granted, available, next] = reply as [number, number, number]
     return [granted, available, rounded(next)]
