@@ -310,15 +310,17 @@ for (const [where, layer] of Object.entries(stores)) {
   }
 
   for (const side of ["read", "write"] as const) {
-    const sidesOf = ({ endRead, endWrite, tryRead, tryWrite }: ReturnType<typeof lockIn>) =>
-      side === "read" ? ([tryRead, endRead] as const) : ([tryWrite, endWrite] as const)
+    /** Somebody holds this side, and a writer that is not handed the lock has waited longest. */
+    const heldIn = Effect.fnUntraced(function* (store: Parameters<typeof lockIn>[0]) {
+      const lock = lockIn(store)
+      yield* (side === "read" ? lock.tryRead : lock.tryWrite)("x:1")
+      yield* lock.writeUnder(b, clientB)
+      return { lock, end: side === "read" ? lock.endRead : lock.endWrite }
+    })
 
     test(`the release of the ${side} lock passes over a writer of a client that is not handed the lock`, (store) =>
       Effect.gen(function* () {
-        const lock = lockIn(store)
-        const [enter, end] = sidesOf(lock)
-        yield* enter("x:1")
-        yield* lock.writeUnder(b, clientB)
+        const { end, lock } = yield* heldIn(store)
         yield* lock.write(a)
         const hearsA = yield* lock.listen(`:${clientA}`)
         assert.strictEqual(yield* end("x:1"), 1)
@@ -328,10 +330,7 @@ for (const [where, layer] of Object.entries(stores)) {
 
     test(`the release of the ${side} lock wakes everybody if only writers wait that are not handed the lock`, (store) =>
       Effect.gen(function* () {
-        const lock = lockIn(store)
-        const [enter, end] = sidesOf(lock)
-        yield* enter("x:1")
-        yield* lock.writeUnder(b, clientB)
+        const { end, lock } = yield* heldIn(store)
         const all = yield* lock.listen("")
         yield* lock.listen(":ours")
         assert.strictEqual(yield* end("x:1"), 2)
@@ -342,10 +341,7 @@ for (const [where, layer] of Object.entries(stores)) {
 
     test(`a release of the ${side} lock that finds it free passes over a writer that is not handed the lock`, (store) =>
       Effect.gen(function* () {
-        const lock = lockIn(store)
-        const [enter, end] = sidesOf(lock)
-        yield* enter("x:1")
-        yield* lock.writeUnder(b, clientB)
+        const { end, lock } = yield* heldIn(store)
         yield* lock.write(a)
         yield* lock.listen(`:${clientA}`)
         assert.strictEqual(yield* end("x:1", ""), 1)

@@ -1,5 +1,6 @@
 -- Lets the oldest place in a little earlier than others where a lock stays locked after its release
--- (see lock/keep.lua): at the end of a kept time all ask, and whoever is nearest would be first.
+-- (see lock/keep.lua): when the kept time ends everybody asks at once, and the client nearest to
+-- Redis would win.
 --
 -- KEYS[1]  the lock: { <owner>:kept = for how long it is reserved, milliseconds }
 -- ARGV[1]  owner

@@ -1,6 +1,7 @@
 /**
- * The loop of everybody who waits, for a lock, a fair turn, permits or a latch: sleep until there is something to do, do it, until it has
- * served the waiter or the wait is over. What wakes it, and what it does then, differs. And how a wait ends in which the lock was not granted.
+ * The loop that every waiter runs, whether for a lock, a fair turn, permits or a latch: it sleeps until there is something to do, does it,
+ * and ends once the waiter has been served or has waited long enough. Waiters differ in what wakes them and what they do then. Below it:
+ * how a wait ends without the lock.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

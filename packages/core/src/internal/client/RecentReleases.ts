@@ -9,7 +9,7 @@ import * as lock from "../store/operations/lock.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
 import { command, type StoreCommand } from "../store/operations/StoreOperation.ts"
-import { isFinal } from "../store/failures.ts"
+import { firstPauseMillis, isFinal, longestPauseMillis } from "../store/failures.ts"
 
 /** Longer than it takes until another master has taken over: Sentinel waits for 30 seconds by default, while an isolated master still answers. */
 const spanMillis = 60_000
@@ -87,7 +87,7 @@ export class RecentReleases {
     // what an earlier reconnect has begun to send is among them
     this.#repeating?.interruptUnsafe()
     const all = latestOfEach([...this.#older, ...this.#newer])
-    this.#repeating = fork(this.#sendAgain(all, since + options.releaseTimeoutMillis, 50))
+    this.#repeating = fork(this.#sendAgain(all, since + options.releaseTimeoutMillis, firstPauseMillis))
   }
 
   /** Sends each once, and then those again that have failed, after pauses that grow to a second: none of these holds up the others. */
@@ -104,7 +104,7 @@ export class RecentReleases {
       Effect.suspend(() =>
         failed.length === 0 || now() + pauseMillis >= until
           ? Effect.void
-          : Effect.delay(this.#sendAgain(failed, until, Math.min(2 * pauseMillis, 1000)), pauseMillis)
+          : Effect.delay(this.#sendAgain(failed, until, Math.min(2 * pauseMillis, longestPauseMillis)), pauseMillis)
       )
     )
   }

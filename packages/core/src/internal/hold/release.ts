@@ -253,7 +253,7 @@ export const sendRelease = (
     const command = kind.release(ref, publish)
     return client.store.run(client.isQuorum ? { ...command, overAt } : command)
   }
-  // whoever waits is told, also if this release is to tell nobody: it hands the lock over to nobody
+  // waiters are told even if `publish` is empty: the lock is left to none of them
   const terms = { publish: client.store.publish, hasPlaces: handsOver(ref) }
   return client.store.run(lock.keep(keys, owner, Math.ceil(keptUntil - client.now()), terms))
 }

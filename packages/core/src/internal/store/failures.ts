@@ -178,8 +178,9 @@ export const runOrDescribe = <A>(
     describeWrongType(client, [{ expected: title, key: command.keys[0]! }], cause)
   )
 
-const firstPauseMillis = 50
-const longestPauseMillis = 1000
+/** Between the tries of a release: each pause is twice the one before, up to the longest. */
+export const firstPauseMillis = 50
+export const longestPauseMillis = 1000
 
 type IsWorthPause = (pauseMillis: number) => boolean
 

@@ -1,7 +1,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../../LockError.ts"
-import { isFinal } from "../failures.ts"
+import { firstPauseMillis, isFinal, longestPauseMillis } from "../failures.ts"
 import type { StoreCommand } from "../operations/StoreOperation.ts"
 import { commandAt, type Member } from "./QuorumCall.ts"
 
@@ -13,9 +13,6 @@ const mostKept = 4000
 
 /** How many are under way at once: whatever else is sent to the member meanwhile is behind these alone. */
 const mostAtOnce = 100
-
-const firstPauseMillis = 50
-const longestPauseMillis = 1000
 
 interface UntoldRelease {
   readonly command: StoreCommand<unknown>
@@ -52,7 +49,7 @@ export class UntoldReleases {
     this.#fork(this.#tell(1, firstPauseMillis))
   }
 
-  /** Sends so many at once, and goes on until none is left. */
+  /** Sends up to `atOnce` of them at a time until none is left. */
   #tell(atOnce: number, pauseMillis: number): Effect.Effect<void> {
     return Effect.suspend(() => {
       const now = this.#now()

@@ -63,7 +63,7 @@ export const countVotes = (
   }
   const { holder, remaining, votes } = holderOf(outcomes)
   const hasMajority = votes >= required
-  // Who holds it decides how to wait for it; and if the others have not granted it, there is nothing to take back.
+  // A pending member may yet say who holds the lock, which decides how to wait; and if it denies the lock, there is nothing to take back.
   const mayMatter = hasMajority ? unknown === 0 : failed === 0 || votes + pending >= required
   if (granted === 0 && pending > 0 && mayMatter) return undefined
   // if no member granted, failed or is pending, each of them is held by somebody else, whose release to wait for
