@@ -69,9 +69,14 @@ const fixes = {
     broken: "if (isOwn || leaseMillis > 0)"
   },
   "kept-in-turn": {
+    file: `${internal}/hold/release.ts`,
+    fixed: "client.alarms.set({ due: 0, heapIndex: -1, ring }, keptUntil)",
+    broken: "void ring"
+  },
+  "kept-queue": {
     file: "lua/lock/keep.lua",
-    fixed: "local listeners\n--@include hand_over/wake_all\n",
-    broken: ""
+    fixed: "head and KEYS[2] .. ':' .. head or KEYS[2]",
+    broken: "KEYS[2]"
   },
   "ended-for-a-day": {
     file: `${internal}/hold/AnonymousPermits.ts`,

@@ -236,7 +236,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
       ]
     case "lock/keep":
       return [
-        [lock, channel, ...(hasPlaces ? [places] : [])],
+        [lock, channel, ...(hasPlaces ? [queue[0]!] : [])],
         [owner, "PUBLISH", lease]
       ]
     case "lock/renew":

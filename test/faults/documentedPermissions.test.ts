@@ -35,7 +35,7 @@ type Use = Effect.Effect<unknown, unknown, RedisLock.RedisLock>
 
 /** Whatever can be done with a lock, with a rival who waits, and long enough for a renewal. */
 const everything =
-  <T>(lock: Lock.Lock<RedisLock.RedisLock, unknown, T>, { reentrant = true, rival = lock } = {}) =>
+  <T>(lock: Lock.Lock<RedisLock.RedisLock, unknown, T>, { keeps = true, reentrant = true, rival = lock } = {}) =>
   (renewed: Effect.Effect<void>): Use =>
     Effect.gen(function* () {
       const waiter = yield* Effect.gen(function* () {
@@ -48,6 +48,15 @@ const everything =
         return waiter
       }).pipe(Lock.withLock(lock))
       yield* Fiber.join(waiter)
+      if (keeps) {
+        const next = yield* Effect.scoped(
+          Effect.andThen(
+            Lock.scoped(lock as unknown as Lock.Lock, { minHold: "50 millis" }),
+            Effect.forkDetach(Lock.withOwner(Lock.withLock(Effect.void, rival)), { startImmediately: true })
+          )
+        )
+        yield* Fiber.join(next)
+      }
       yield* Lock.forceRelease(lock)
       const late = yield* Lock.withLock(Lock.withOwner(Effect.flip(Lock.scoped(rival, { waitTime: 1 }))), lock)
       assert.propertyVal(late, "_tag", "LockTimeout")
@@ -63,8 +72,8 @@ const uses: Record<string, Record<string, (renewed: Effect.Effect<void>) => Use>
     Lock: everything(Lock.make("plain")),
     SpinLock: everything(SpinLock.make("spin")),
     NonReentrantLock: everything(NonReentrantLock.make("once"), { reentrant: false }),
-    MultiLock: everything(MultiLock.make(plain)),
-    RedLock: everything(RedLock.make(plain))
+    MultiLock: everything(MultiLock.make(plain), { keeps: false }),
+    RedLock: everything(RedLock.make(plain), { keeps: false })
   },
   FencedLock: {
     "FencedLock, also after a Lock of its name": (renewed) =>
@@ -106,8 +115,8 @@ const uses: Record<string, Record<string, (renewed: Effect.Effect<void>) => Use>
       })
   },
   ReadWriteLock: {
-    readLock: everything(readLock, { rival: writeLock }),
-    writeLock: everything(writeLock, { rival: readLock }),
+    readLock: everything(readLock, { keeps: false, rival: writeLock }),
+    writeLock: everything(writeLock, { keeps: false, rival: readLock }),
     downgrading: () => Lock.withLock(Lock.withLock(Effect.void, readLock), writeLock)
   },
   Semaphore: {

@@ -283,7 +283,7 @@ const releasesOf = () => {
     sent,
     /** Keeps the lock of an owner for a while. */
     keep: (owner: number, millis: number) =>
-      releases.add(lock.keep(keys, String(owner), millis, { publish: "PUBLISH", hasPlaces: true })),
+      releases.add(lock.keep(keys, String(owner), millis, { publish: "PUBLISH", queued: false })),
     /** Releases what belongs to the owner of that number, so many milliseconds after what was before. */
     release: (owner: number, laterMillis: number) => {
       millis += laterMillis

@@ -2,7 +2,7 @@
  * Locks that stay taken after their release: what the contract of all stores does not show.
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Option } from "effect"
+import { Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import {
   FairLock,
   InvalidLockOptions,
@@ -14,10 +14,12 @@ import {
   RedLock
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { clientId, listenTo, runOperation } from "../kit/storeOperations.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 
 const minHold = "1 minute"
+const fairKeys = ["redisson_lock_queue:{a}", "redisson_lock_timeout:{a}", "effect_redis_lock_clients:{a}"]
 
 it.effect("Quorums and semaphores refuse minHold with InvalidLockOptions", () =>
   Effect.gen(function* () {
@@ -107,4 +109,100 @@ it.effect("A renewal that arrives after the release does not extend the time for
     yield* TestClock.adjust("3 seconds")
     assert.isTrue(Option.isSome(yield* Effect.scoped(as(service)(Lock.tryScoped("a")))))
   }).pipe(Effect.scoped, Effect.provide(LockStore.layerMemory))
+)
+
+for (const [kind, lock] of Object.entries({ "a plain lock": Lock.make("a"), "a fair lock": FairLock.make("a") })) {
+  it.effect(`${kind} that its minHold has kept is handed over, without a request of its waiter`, () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const [one, other] = [as(yield* clientOf(server)), as(yield* clientOf(server, { fallbackInterval: "1 hour" }))]
+      const scope = yield* Scope.make()
+      yield* Scope.provide(one(Lock.scoped(lock, { minHold })), scope)
+      const waiter = yield* Effect.forkChild(other(Lock.withLock(Effect.void, lock)))
+      yield* TestClock.adjust("1 second")
+      yield* Scope.close(scope, Exit.void)
+      yield* TestClock.adjust("58 seconds")
+      assert.isUndefined(waiter.pollUnsafe())
+      yield* TestClock.adjust("1 second")
+      assert.isDefined(waiter.pollUnsafe())
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect(`${kind} that its minHold keeps is free a tenth of a second later if its process has ended`, () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const other = as(yield* clientOf(server))
+      yield* Effect.scoped(
+        Effect.flatMap(clientOf(server), (service) => as(service)(Lock.withLock(Effect.void, lock, { minHold })))
+      )
+      const waiter = yield* Effect.forkChild(other(Lock.withLock(Effect.void, lock)))
+      yield* TestClock.adjust("60050 millis")
+      assert.isUndefined(waiter.pollUnsafe())
+      yield* TestClock.adjust("1 second")
+      assert.isDefined(waiter.pollUnsafe())
+    }).pipe(Effect.scoped)
+  )
+}
+
+it.effect("A waiter that does not ask any more costs a lock that its minHold keeps one turn, not each", () =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    const [one, other] = [as(yield* clientOf(server)), as(yield* clientOf(server))]
+    const entered: Array<string> = []
+    const take = (who: string) =>
+      Lock.withLock(
+        Effect.sync(() => void entered.push(who)),
+        "a",
+        { minHold: "1 second" }
+      )
+    // the oldest place is that of a stopped process: it hears, as its connection is open, and does nothing
+    const stopped = clientId("5")
+    yield* listenTo(server.store, `redisson_lock__channel:{a}:${stopped}`)
+    yield* runOperation(server.store, "lock/acquire", ["a", "redisson_lock_token:{a}"], ["x:1", 100, 60_000])
+    yield* runOperation(
+      server.store,
+      "lock/acquire",
+      ["a", "redisson_lock_token:{a}", "effect_redis_lock_places:{a}"],
+      [`${stopped}:1`, 30_000, 60_000]
+    )
+    yield* Effect.forkScoped(Effect.forever(one(take("one"))))
+    yield* Effect.forkScoped(Effect.forever(one(take("one"))))
+    yield* Effect.forkScoped(Effect.forever(other(take("other"))))
+    for (let i = 0; i < 300; i++) yield* TestClock.adjust(100)
+    // two seconds for the one that does not begin; each of the others has every second turn
+    assert.isAbove(entered.length, 20)
+    const turns = entered.slice(3)
+    assert.isFalse(
+      turns.some((who, i) => who === turns[i + 1]),
+      entered.join()
+    )
+  }).pipe(Effect.scoped)
+)
+
+it.effect(
+  "A waiter at the head of a fair queue that asks only when it is told learns that the lock is kept, and when it is free",
+  () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const [one, other] = [as(yield* clientOf(server)), clientId("6")]
+      const head = `${other}:1`
+      const { heard } = yield* listenTo(server.store, `redisson_lock__channel:{a}:${head}`)
+      const section = Effect.andThen(
+        Effect.suspend(() =>
+          runOperation(
+            server.store,
+            "fair_lock/acquire",
+            ["a", "redisson_lock_token:{a}", ...fairKeys, "redisson_lock__channel:{a}"],
+            [head, 60_000, 60_000, 300_000, other, 3_600_000, "PUBLISH", 7]
+          )
+        ),
+        Effect.void
+      )
+      yield* one(Lock.withLock(section, FairLock.make("a"), { minHold }))
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(heard, ["0"])
+      yield* TestClock.adjust("1 minute")
+      assert.lengthOf(heard, 2)
+      assert.match(heard[1]!, /^0 7 /)
+    }).pipe(Effect.scoped)
 )

@@ -25,9 +25,6 @@ if redis.call('EXISTS', KEYS[1], KEYS[3] or KEYS[1]) > 0 then
         return redis.error_reply('WRONGTYPE a read-write lock')
       end
       denial = { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }
-      if places and string.sub(denial[2], -5) == ':kept' then
-        --@include hand_over/reserved
-      end
     end
   else
     --@include hand_over/last_turn

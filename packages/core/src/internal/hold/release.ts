@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import { handOverTerms, handsOver, type OwnerRef } from "../kinds/kinds.ts"
+import { handOverTerms, type OwnerRef, ownerRefOf } from "../kinds/kinds.ts"
 import { ownerText } from "../report/shown.ts"
 import { isFinal, matchOutcome, mayHaveRun, retryAfter, retryRelease } from "../store/failures.ts"
 import * as lock from "../store/operations/lock.ts"
@@ -211,10 +211,22 @@ class PendingRelease {
   }
 }
 
-/** Nobody gets the lock, but the waiters of this process, which have not asked while it was held here, learn when it is free. */
-const keptHandOver = ({ client, keys }: Lease): HandOver => ({
-  publish: client.store.publish,
-  settle: () => client.lines.wake(keys.lock)
+/** For so long the lock stays taken if this process has ended meanwhile, and does not hand it over. */
+const keptLongerMillis = 100
+
+/**
+ * Nobody gets the lock before its `minHold` is over. The waiters of this process, which have not asked while it was held here, get their places
+ * meanwhile.
+ */
+const keptHandOver = (lease: Lease): HandOver => ({
+  publish: lease.client.store.publish,
+  settle: () => {
+    const { client, keptUntil, keys, owner } = lease
+    client.lines.wake(keys.lock)
+    const kept = ownerRefOf(lease, owner + lock.kept)
+    const ring = () => void client.fork(Effect.ignore(releasing(kept)))
+    client.alarms.set({ due: 0, heapIndex: -1, ring }, keptUntil)
+  }
 })
 
 /** Forgets a lock that is about to be freed; unless it is already lost, send the command at once. */
@@ -254,8 +266,8 @@ export const sendRelease = (
     return client.store.run(client.isQuorum ? { ...command, overAt } : command)
   }
   // waiters are told even if `publish` is empty: the lock is left to none of them
-  const terms = { publish: client.store.publish, hasPlaces: handsOver(ref) }
-  return client.store.run(lock.keep(keys, owner, Math.ceil(keptUntil - client.now()), terms))
+  const terms = { publish: client.store.publish, queued: kind.queued }
+  return client.store.run(lock.keep(keys, owner, Math.ceil(keptUntil - client.now()) + keptLongerMillis, terms))
 }
 
 /** {@link sendRelease} for what may be run later, and again. */

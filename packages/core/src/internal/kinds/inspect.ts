@@ -127,8 +127,7 @@ const holdersOf = (fields: ReadonlyArray<string>): ReadonlyArray<Omit<HolderStat
   for (let i = 0; i < fields.length; i += 2) {
     if (fields[i] === "mode") continue
     const match = ownerField.exec(fields[i]!)
-    // the field of an owner that has released says for how long the lock is reserved: see lua/lock/keep.lua
-    const holdCount = fields[i]!.endsWith(kept) ? 1 : Number(fields[i + 1])
+    const holdCount = Number(fields[i + 1])
     if (match === null || !Number.isSafeInteger(holdCount)) return undefined
     const [, owner, write] = match
     const mode: Mode = !isReadWrite ? "exclusive" : write === undefined ? "read" : "write"
@@ -177,12 +176,9 @@ const sinceGrant = (token: bigint | undefined, now: number | undefined): Duratio
   return micros < 0 ? undefined : Duration.micros(BigInt(Math.floor(micros)))
 }
 
-/** The end of the owner of a lock that its minHold keeps: nobody holds it. */
-const kept = ":kept"
-
-/** The label of a holder's client. */
+/** The label of a holder's client; undefined for a lock that its minHold keeps, as nobody holds it. */
 export const labelOf = ({ labels }: LockClient, owner: string): Effect.Effect<string | undefined> =>
-  owner.endsWith(kept) ? Effect.undefined : labels.of(owner)
+  owner.endsWith(lock.kept) ? Effect.undefined : labels.of(owner)
 
 /** The most waiters whose labels are looked up: each is a command, unless it is known. */
 const mostLabelled = 100

@@ -138,17 +138,17 @@ export const release = (keys: LockKeys, owner: string, publish: string, terms?: 
         [owner, publish, terms.leaseMillis, terms.tokenLifeMillis ?? ""]
       )
 
-/**
- * Gives the lock back, but keeps it taken for so long, and a little longer for all but the oldest place. Replies 1: released; 0 free; -1 held by
- * another.
- */
+/** The end of the owner of a lock that its `minHold` keeps taken, while nobody holds it. */
+export const kept = ":kept"
+
+/** Gives the lock back, but keeps it taken for so long, by its owner with {@link kept}. Replies 1: released; 0 free; -1 held by another. */
 export const keep = (
-  { channel, lock, places }: LockKeys,
+  { channel, lock, queue }: LockKeys,
   owner: string,
   millis: number,
-  { hasPlaces, publish }: { readonly publish: string; readonly hasPlaces: boolean }
+  { publish, queued }: { readonly publish: string; readonly queued: boolean }
 ): StoreCommand<number> =>
-  command(operations.keep, hasPlaces ? [lock, channel, places] : [lock, channel], [owner, publish, millis])
+  command(operations.keep, queued ? [lock, channel, queue] : [lock, channel], [owner, publish, millis])
 
 /** Replies 1, 0 or -1 (a quorum cannot tell) for each owner. */
 export const renew = (
