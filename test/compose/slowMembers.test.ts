@@ -2,9 +2,10 @@
  * A quorum some of whose members are slow.
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
-import { Lock } from "effect-redis-lock"
+import { Effect, Exit, Fiber } from "effect"
+import { Lock, QuorumNotReached } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { storeError } from "../kit/exits.ts"
 import { as, quorumOf, testStores } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
 
@@ -66,4 +67,27 @@ it.effect(
       // two a second at most; 173 without waiting for the second answer
       assert.isBelow(asked, 60)
     }).pipe(Effect.scoped)
+)
+
+it.effect("A waiter outlives a majority of servers that do not answer, whose failure is that they are late", () =>
+  Effect.gen(function* () {
+    expectWarning(/^Could not release in time/)
+    const stores = yield* testStores(3)
+    const use = as(yield* quorumOf(stores, lease))
+    for (const store of stores.slice(1)) store.delay = () => 3_600_000
+    const [waiting, asking] = yield* Effect.forEach([{}, { waitTime: 0 }], (options) =>
+      Effect.forkChild(use(Effect.exit(Lock.withLock(Effect.succeed("in"), "a", options))))
+    )
+    yield* TestClock.adjust("10 seconds")
+    const { cause, isTransient } = storeError(yield* Fiber.join(asking!))
+    assert.isTrue(isTransient)
+    assert.instanceOf(cause, QuorumNotReached)
+    assert.deepStrictEqual(
+      cause.failures.map(({ reason }) => reason),
+      ["TimedOut", "TimedOut"]
+    )
+    for (const store of stores) store.delay = () => 0
+    yield* TestClock.adjust("10 seconds")
+    assert.deepStrictEqual(yield* Fiber.join(waiting!), Exit.succeed("in"))
+  }).pipe(Effect.scoped)
 )

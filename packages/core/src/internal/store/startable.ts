@@ -34,8 +34,14 @@ export const start = <A, E>(effect: Effect.Effect<A, E>, onExit: (exit: Exit.Exi
   const own = effect as StartableEffect<A, E>
   if (own[StartKey] !== undefined) return own[StartKey](onExit)
   const fiber = Effect.runForkWith(Fiber.getCurrent()?.context ?? Context.empty())(effect)
-  fiber.addObserver(onExit)
-  return { cancel: () => fiber.interruptUnsafe() }
+  const forget = fiber.addObserver(onExit)
+  return {
+    cancel: () => {
+      // an interrupted fiber may end at once
+      forget()
+      fiber.interruptUnsafe()
+    }
+  }
 }
 
 /** An Effect from a callback. Interruption cancels it; what the resumed fiber's observers throw stays out of the caller. */
