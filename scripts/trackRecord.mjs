@@ -13,6 +13,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "release-sent-twice": {
+    file: `${internal}/store/operations/StoreOperation.ts`,
+    fixed: " ?? (scale.isLast ? Math.max(...replies) : undefined)",
+    broken: ""
+  },
   "silent-majority": {
     file: `${internal}/store/startable.ts`,
     fixed: "      forget()\n",

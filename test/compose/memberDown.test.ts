@@ -94,6 +94,27 @@ describe("a member of a quorum that is down", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("A release is sent once to each server that answers, also where one of them has lost the lock", () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const [first, second, third] = stores as [TestStore, TestStore, TestStore]
+      const section = Effect.andThen(
+        second.delete("a"),
+        Effect.sync(() => {
+          third.isDown = true
+        })
+      )
+      const released = yield* background(as(yield* quorumOf(stores, unlabelled))(Lock.withLock(section, "a")))
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(released.pollUnsafe(), Exit.void)
+      assert.deepStrictEqual([releasesIn(first), releasesIn(second)], [1, 1])
+      third.isDown = false
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(releasesIn(third), 1)
+      assert.isTrue(yield* third.isFree("a"))
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("The metric of failures rises by about one a second while a member is down, however much is released", () =>
     Effect.gen(function* () {
       const driver = Layer.succeed(RedisDriver.RedisDriver, {

@@ -50,6 +50,18 @@ describe("an operation on a quorum", () => {
     assert.deepStrictEqual(decided("lock/inspect", [[-2, null, []], failed, failed]), "undecided")
   })
 
+  it("A release on a quorum is done once a majority has run it, whether or not each of them still had the lock", () => {
+    for (const operation of ["lock/release", "read_lock/release", "write_lock/release"] as const) {
+      assert.deepStrictEqual(decided(operation, [1, -1, failed]), 1, operation)
+      assert.deepStrictEqual(decided(operation, [2, 1, -1, failed, failed]), 2, operation)
+      assert.deepStrictEqual(decided(operation, [1, -1, pending]), "waits", operation)
+      // others have a majority, or have had one
+      assert.deepStrictEqual(decided(operation, [1, -1, -1]), -1, operation)
+      assert.deepStrictEqual(decided(operation, [0, 0, failed]), 0, operation)
+      assert.deepStrictEqual(decided(operation, [1, failed, failed]), "undecided", operation)
+    }
+  })
+
   it("An operation on a quorum that inspects, or releases by force, waits for all members", () => {
     for (const operation of ["lock/force_release", "read_lock/force_release", "write_lock/force_release"] as const) {
       assert.deepStrictEqual(decided(operation, [1, 1, 1, 1, pending]), "waits", operation)

@@ -199,6 +199,12 @@ export const majority: QuorumRule<number> = { combine: confirmed }
 /** The same as `majority`, but only once all members have replied or failed. */
 export const majorityOfAll: QuorumRule<number> = { ...majority, waitsForAll: true }
 
+/** For the release of an owner: a majority that has run it is enough, even if a member that failed may have had the lock. */
+export const released: QuorumRule<number> = {
+  combine: (replies, scale) => confirmed(replies, scale) ?? (scale.isLast ? Math.max(...replies) : undefined),
+  holds: "releases"
+}
+
 /** For replies with one number per key: -1 for a key without a majority. */
 export const majorityPerKey: QuorumRule<ReadonlyArray<number>> = {
   combine: (perMember, scale) => {

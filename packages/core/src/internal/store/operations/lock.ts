@@ -16,6 +16,7 @@ import {
   numberReply,
   numbersReply,
   operation,
+  released,
   type StoreCommand
 } from "./StoreOperation.ts"
 
@@ -41,7 +42,7 @@ export const operations = {
   release: operation("lock/release", {
     givesBack: "owner",
     reply: numberReply,
-    quorum: { ...majority, holds: "releases" }
+    quorum: released
   }),
   keep: operation("lock/keep", { givesBack: "owner", reply: numberReply }),
   renew: operation("lock/renew", { reply: numbersReply, quorum: majorityPerKey }),

@@ -14,6 +14,7 @@ import {
   numberReply,
   numbersReply,
   operation,
+  released,
   type StoreCommand
 } from "./StoreOperation.ts"
 
@@ -41,7 +42,7 @@ export const operations = {
   releaseRead: operation("read_lock/release", {
     givesBack: "owner",
     reply: numberReply,
-    quorum: { ...majority, holds: "releases" }
+    quorum: released
   }),
   renewRead: operation("read_lock/renew", { writesShared: false, reply: numbersReply, quorum: majorityPerKey }),
   forceReleaseRead: operation("read_lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
@@ -56,7 +57,7 @@ export const operations = {
   releaseWrite: operation("write_lock/release", {
     givesBack: "owner",
     reply: numberReply,
-    quorum: { ...majority, holds: "releases" }
+    quorum: released
   }),
   forceReleaseWrite: operation("write_lock/force_release", { reply: numberReply, quorum: majorityOfAll })
 }
