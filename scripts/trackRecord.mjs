@@ -13,6 +13,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "order-of-members": {
+    file: `${internal}/quorum/quorumClient.ts`,
+    fixed: "distinct.toSorted()",
+    broken: "distinct"
+  },
   "release-sent-twice": {
     file: `${internal}/store/operations/StoreOperation.ts`,
     fixed: " ?? (scale.isLast ? Math.max(...replies) : undefined)",

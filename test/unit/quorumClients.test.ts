@@ -2,7 +2,7 @@
  * The clients that quorums of a service's locks have in common.
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, Logger, References } from "effect"
+import { Effect, Layer, Logger, Option, References } from "effect"
 import { TestClock } from "effect/testing"
 import { InvalidLockOptions, Lock, RedisLock, RedLock, type StoreReason } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
@@ -24,8 +24,38 @@ it.effect("The members of a quorum share one client, however many names their lo
         }).pipe(Lock.withLock(red))
       }
       const sizes = services.map((service) => (service as unknown as LockClient).quorumClients.size)
-      assert.deepStrictEqual(sizes, [1, 0, 0])
+      assert.deepStrictEqual(sizes, [1, 1, 1])
     }
+  })
+)
+
+it.effect("A section of a RedLock enters another one of the same locks, in whatever order it names them", () =>
+  Effect.gen(function* () {
+    const services = yield* Effect.forEach(yield* testStores(3), (store) => clientOf(store))
+    for (const names of [
+      ["a", "a", "a"],
+      ["c", "a", "b"]
+    ]) {
+      const inOrder = (order: ReadonlyArray<number>) =>
+        RedLock.make(order.map((i) => Lock.provide(Lock.make(names[i]!), services[i]!)))
+      const inner = Lock.withLockIfAvailable(Effect.succeed("in"), inOrder([1, 2, 0]))
+      assert.deepStrictEqual(yield* Lock.withLock(inner, inOrder([0, 1, 2])), Option.some("in"))
+    }
+  })
+)
+
+it.effect("The client of a RedLock is forgotten by its other members once its first one has closed", () =>
+  Effect.gen(function* () {
+    const [first, ...others] = yield* testStores(3)
+    const lasting = yield* Effect.forEach(others, (store) => clientOf(store))
+    for (let i = 0; i < 10; i++) {
+      const passing = Effect.gen(function* () {
+        const services = [yield* clientOf(first!), ...lasting]
+        yield* Lock.withLock(Effect.void, RedLock.make(services.map((at) => Lock.provide(Lock.make("a"), at))))
+      })
+      yield* Effect.scoped(passing)
+    }
+    for (const service of lasting) assert.strictEqual((service as unknown as LockClient).quorumClients.size, 0)
   })
 )
 

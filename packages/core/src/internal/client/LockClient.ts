@@ -79,7 +79,7 @@ export class LockClient extends OpaqueClient implements Service {
   readonly context: Context.Context<Scope.Scope>
   /** Whether its store is a majority of several stores. */
   readonly isQuorum: boolean
-  /** Quorum clients whose first member this client is, by what distinguishes them. */
+  /** The clients of the RedLocks that have this client as a member, by what distinguishes them. */
   readonly quorumClients = new Map<string, LockClient>()
   /** Quorum clients that have this client as a member: closing it closes them. */
   readonly joinedBy = new Set<LockClient>()

@@ -44,9 +44,9 @@ export const makeQuorumClient = Effect.fnUntraced(function* (
   return client
 })
 
-/** The name of a lock composed of members with these names. */
+/** The name of a lock composed of members with these names, in whatever order. */
 export const combinedName = (names: ReadonlyArray<string>): string =>
-  names.every((name) => name === names[0]) ? names[0]! : names.join(", ")
+  names.every((name) => name === names[0]) ? names[0]! : names.toSorted().join(", ")
 
 /** One lock of a quorum: a name at a client. */
 export interface NamedMember {
@@ -55,18 +55,19 @@ export interface NamedMember {
 }
 
 /**
- * The client of a quorum of locks. There is one for the same members and times, so that its fibers share one queue: one for all names that
- * are the same at all members, and one for each set of other names. It lives as long as its first member's client, and in its context: the
- * caller that is first may be in the section of another lock.
+ * The client of a quorum of locks. There is one for the same members, in whatever order, and the same times, so that its fibers share one
+ * queue and a section may enter again: one for all names that are the same at all members, and one for each set of other names. It lives as
+ * long as all its members' clients, and in the context of the first one: the caller that is first may be in the section of another lock.
  */
 export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumTimes): LockClient => {
-  const [first] = members as readonly [NamedMember]
-  const { context, quorumClients, options } = first.client
+  const [first, ...others] = members as readonly [NamedMember, ...Array<NamedMember>]
+  const { context, options } = first.client
   const isShared = members.every(
     ({ client, name }) => name === first.name && client.options.keyPrefix === options.keyPrefix
   )
-  const identity = JSON.stringify([times, members.map(({ client, name }) => [client.clientId, isShared ? "" : name])])
-  const known = quorumClients.get(identity)
+  const distinct = members.map(({ client, name }) => `${client.clientId} ${isShared ? "" : name}`)
+  const identity = JSON.stringify([times, distinct.toSorted()])
+  const known = first.client.quorumClients.get(identity)
   if (known !== undefined) return known
   const joint = new LockKeys(combinedName(members.map(({ name }) => name)))
   const made = Effect.tap(
@@ -81,12 +82,16 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
       times,
       isShared ? options : { ...options, keyPrefix: "" }
     ),
-    // beside it, and not once it has closed
-    () => Effect.addFinalizer(() => first.client.close)
+    () =>
+      Effect.addFinalizer(() => {
+        for (const { client } of others) client.quorumClients.delete(identity)
+        // beside it, and not once it has closed
+        return first.client.close
+      })
   )
   const client = runNow(context, made)
   client.gaveUp = first.client.gaveUp
-  quorumClients.set(identity, client)
+  for (const member of members) member.client.quorumClients.set(identity, client)
   return client
 }
 
