@@ -216,6 +216,29 @@ describe("the place of a client whose writers wait on a quorum", () => {
   )
 
   it.effect(
+    "A release that a member of a quorum is told of late takes no place from a writer that waits meanwhile",
+    () =>
+      Effect.gen(function* () {
+        const stores = yield* testStores(3)
+        const [, , third] = stores as [TestStore, TestStore, TestStore]
+        yield* write(yield* quorumOf(stores))
+        yield* TestClock.adjust("10 millis")
+        const service = yield* quorumOf(stores, slow)
+        const first = yield* write(service)
+        yield* TestClock.adjust("1 second")
+        third.refuses = (operation) => operation === "write_lock/release"
+        yield* Fiber.interrupt(first)
+        yield* write(service)
+        yield* TestClock.adjust("1 second")
+        const told = third.operations.length
+        third.refuses = () => false
+        yield* TestClock.adjust("2 seconds")
+        assert.deepStrictEqual(third.operations.slice(told), ["write_lock/release"])
+        assert.isFalse(yield* third.isFree(places))
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect(
     "What was released of a quorum's lock is free after a failover at two of three members that forgets it",
     () =>
       Effect.gen(function* () {

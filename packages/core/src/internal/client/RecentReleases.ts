@@ -168,7 +168,7 @@ const releases: ReadonlySet<unknown> = new Set([
 /**
  * The release as it is sent to the server that has taken over. A lock that its `minHold` keeps stays taken until the time that was meant at first.
  * A release that left the lock to this client told no other, and kept a writer's place: on this server nobody else hands the lock over, and the
- * place would reserve it for a writer that has left. Where the lock is not handed over, the place is the client's, and may be in use again.
+ * place would reserve it for a writer that has left.
  */
 const repeated = (sent: Sent, now: number, publish: string): StoreCommand<unknown> => {
   const { args, at, keys, operation } = sent
@@ -180,10 +180,10 @@ const repeated = (sent: Sent, now: number, publish: string): StoreCommand<unknow
     const [owner, leaseMillis, tokenLifeMillis, ...told] = args
     return command(operation, keys, [owner!, leaseMillis!, tokenLifeMillis!, ...told.map(() => publish)])
   }
+  if (!releases.has(operation)) return sent
   const [owner, told, leaseMillis, tokenLifeMillis] = args
-  const isHandedOver = leaseMillis !== undefined && leaseMillis !== ""
-  const isWriters = operation === readWriteLock.operations.releaseWrite
-  if (!releases.has(operation) || (isHandedOver ? told !== "" : !isWriters)) return sent
-  const place = isWriters ? [isHandedOver ? owner! : ""] : []
-  return command(operation, keys, [owner!, isHandedOver ? publish : told!, leaseMillis!, tokenLifeMillis!, ...place])
+  if (leaseMillis === undefined || leaseMillis === "") return readWriteLock.keepingPlace(sent)
+  if (told !== "") return sent
+  const place = operation === readWriteLock.operations.releaseWrite ? [owner!] : []
+  return command(operation, keys, [owner!, publish, leaseMillis, tokenLifeMillis!, ...place])
 }

@@ -150,6 +150,12 @@ export const releaseWrite = (
     placeOwner
   ])
 
+/** A release as it is sent later, without the place of the client: another of its writers may have that by then. */
+export const keepingPlace = (release: StoreCommand<unknown>): StoreCommand<unknown> => {
+  const { args, keys, operation } = release
+  return operation === operations.releaseWrite ? command(operation, keys, [...args.slice(0, -1), ""]) : release
+}
+
 /** A reader with all its holds. */
 interface Reader {
   readonly keys: LockKeys

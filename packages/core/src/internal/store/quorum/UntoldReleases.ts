@@ -2,6 +2,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../../LockError.ts"
 import { firstPauseMillis, isFinal, longestPauseMillis } from "../failures.ts"
+import { keepingPlace } from "../operations/readWriteLock.ts"
 import type { StoreCommand } from "../operations/StoreOperation.ts"
 import { commandAt, type Member } from "./QuorumCall.ts"
 
@@ -39,11 +40,11 @@ export class UntoldReleases {
     this.#fork = fork
   }
 
-  add(release: UntoldRelease): void {
+  add({ command, from, until }: UntoldRelease): void {
     if (this.#releases.length >= most) {
       this.#releases = this.#releases.toSorted((a, b) => b.until - a.until).slice(0, mostKept)
     }
-    this.#releases.push(release)
+    this.#releases.push({ command: keepingPlace(command), from, until })
     if (this.#isTelling) return
     this.#isTelling = true
     this.#fork(this.#tell(1, firstPauseMillis))
