@@ -7,6 +7,7 @@ import { Lock, QuorumNotReached } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { storeError } from "../kit/exits.ts"
 import { as, quorumOf, testStores } from "../kit/testStore.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 import { expectWarning } from "../run/logs.ts"
 
 const lease = { watchdogLeaseTime: "4 seconds" } as const
@@ -90,4 +91,29 @@ it.effect("A waiter outlives a majority of servers that do not answer, whose fai
     yield* TestClock.adjust("10 seconds")
     assert.deepStrictEqual(yield* Fiber.join(waiting!), Exit.succeed("in"))
   }).pipe(Effect.scoped)
+)
+
+it.effect(
+  "A lock that one server keeps for itself keeps nobody out, although another one is slower than the rest",
+  () =>
+    Effect.gen(function* () {
+      for (const keeper of [0, 1]) {
+        const stores = yield* testStores(3)
+        const others = ["a", "redisson_lock_token:{a}"]
+        yield* runOperation(stores[keeper]!.store, "lock/acquire", others, ["somebody:1", 3_600_000, 3_600_000])
+        for (const [i, store] of stores.entries()) store.delay = () => (i === 2 ? 50 : 1)
+        const clients = yield* Effect.forEach([1, 2, 3], () => Effect.map(quorumOf(stores, lease), as))
+        let sections = 0
+        const section = Lock.withLock(
+          Effect.sync(() => sections++),
+          "a"
+        )
+        const turns = yield* Effect.forEach(clients, (use) =>
+          Effect.forkChild(Effect.repeat(use(section), { times: 4 }))
+        )
+        for (let passed = 0; passed < 400; passed++) yield* TestClock.adjust("25 millis")
+        assert.strictEqual(sections, 15)
+        for (const turn of turns) yield* Fiber.join(turn)
+      }
+    }).pipe(Effect.scoped)
 )

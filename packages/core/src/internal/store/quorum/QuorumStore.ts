@@ -38,6 +38,9 @@ const shortestTimeoutMillis = 1000
 /** How much longer than a majority of the members the others may take where some have denied the lock, at least. */
 const shortestHurryMillis = 5
 
+/** At most so many names: what is forgotten is soon known again. */
+const mostMinorities = 1000
+
 /** How many members have run a command. */
 const successesIn = (outcomes: Outcomes<unknown>): number => {
   let successes = 0
@@ -45,16 +48,14 @@ const successesIn = (outcomes: Outcomes<unknown>): number => {
   return successes
 }
 
-/** Whether a majority has answered, and some of it have granted the lock to somebody else. */
-const isDenied = (outcomes: Outcomes<AcquireReply>, required: number): boolean => {
-  let answered = 0
-  let denied = 0
+/** To whom members have granted the lock that they have denied. */
+const ownersIn = (outcomes: Outcomes<AcquireReply>): ReadonlyArray<string> => {
+  const owners: Array<string> = []
   for (const outcome of outcomes) {
     if (outcome === undefined || Exit.isFailure(outcome)) continue
-    answered++
-    if (typeof outcome.value !== "number") denied++
+    if (typeof outcome.value !== "number") owners.push(outcome.value.owner)
   }
-  return denied > 0 && answered >= required
+  return owners
 }
 
 export class QuorumStore {
@@ -68,6 +69,8 @@ export class QuorumStore {
   readonly #untold: ReadonlyArray<UntoldReleases>
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
   readonly #unanswered = new Map<string, Pick<QuorumCall<AcquireReply, Vote>, "abandon">>()
+  /** By name, who has it at a minority of the members that keeps others out, and since when. */
+  readonly #minorities = new Map<string, { readonly owner: string; readonly since: number }>()
   /** Members at which an acquisition that has failed may still take effect, by owner. */
   readonly #unsettled = new UnsettledCommands()
   /** Members at which the release of a reader's inner hold may still take effect: it would end a hold that was added since. */
@@ -219,15 +222,16 @@ export class QuorumStore {
     const leaseMillis = Number(command.args[1])
     return fromCallback<AcquireReply, LockStoreError>((resume) => {
       const sentAt = this.#now()
+      const timeoutMillis = this.#timeout(leaseMillis)
       const bounded = this.#tokenBound.add(command)
       const writerToken = rule.writerToken?.(command.args)
       const call: QuorumCall<AcquireReply, Vote> = new QuorumCall(this.members, this.#alarms, {
         command: bounded,
-        timeoutMillis: this.#timeout(leaseMillis),
+        timeoutMillis,
         conclude: (outcomes, isLast) => {
           const vote = countVotes(outcomes, this.required, isLast, writerToken)
           // somebody is kept out, by a split vote everybody: members slower than the others by far are not waited for
-          if (vote === undefined && isDenied(outcomes, this.required)) {
+          if (vote === undefined && this.#isContended(command.keys[0]!, outcomes, timeoutMillis)) {
             const now = this.#now()
             call.hurry(now + Math.max(shortestHurryMillis, now - sentAt))
           }
@@ -246,6 +250,23 @@ export class QuorumStore {
       call.start(sentAt)
       return call
     })
+  }
+
+  /**
+   * Whether a majority has answered, and some of it have granted the lock to another that contends for it. Whoever has kept the same minority
+   * for longer than a request takes may keep it: a single server's lock of the same name, or what is left of one that nobody has released.
+   */
+  #isContended(name: string, outcomes: Outcomes<AcquireReply>, timeoutMillis: number): boolean {
+    const owners = ownersIn(outcomes)
+    const [owner] = owners
+    if (owner === undefined || successesIn(outcomes) < this.required) return false
+    if (owners.length >= this.required) return true
+    const now = this.#now()
+    const known = this.#minorities.get(name)
+    if (known !== undefined && owners.includes(known.owner)) return now - known.since < timeoutMillis
+    if (this.#minorities.size === mostMinorities) this.#minorities.clear()
+    this.#minorities.set(name, { owner, since: now })
+    return true
   }
 
   #outcomeOf(
