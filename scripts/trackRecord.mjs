@@ -13,6 +13,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "given-up-unheard": {
+    file: "packages/core/src/RedisDriver.ts",
+    fixed: ".pipe(Effect.onInterrupt(() => startProbe))",
+    broken: ""
+  },
   "kept-minority": {
     file: `${internal}/store/quorum/QuorumStore.ts`,
     fixed: "now - known.since < timeoutMillis",

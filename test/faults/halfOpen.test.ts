@@ -4,7 +4,7 @@
 import { NodeRedis } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Scope } from "effect"
-import { Lock, RedisDriver } from "effect-redis-lock"
+import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
 import { clientOf, locksOver } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
 import { storeError } from "../kit/exits.ts"
@@ -15,20 +15,23 @@ const commandTimeout = 200
 const section = Lock.withLock(Effect.succeed("done"), "report")
 
 /** The recipe of docs/connecting.md. */
-const replacing = Layer.unwrap(
-  Effect.gen(function* () {
-    const { client } = yield* NodeRedis.NodeRedis
-    const destroy = Effect.sync(() => {
-      if (client.isOpen) client.destroy()
+const replacingAfter = (before: Effect.Effect<void>) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { client } = yield* NodeRedis.NodeRedis
+      const destroy = Effect.sync(() => {
+        if (client.isOpen) client.destroy()
+      })
+      yield* Effect.addFinalizer(() => destroy)
+      const connectAgain = Effect.andThen(
+        destroy,
+        Effect.promise(() => client.connect())
+      )
+      return RedisDriver.layerRedisWith({ commandTimeout, onSilence: Effect.andThen(before, connectAgain) })
     })
-    yield* Effect.addFinalizer(() => destroy)
-    const connectAgain = Effect.andThen(
-      destroy,
-      Effect.promise(() => client.connect())
-    )
-    return RedisDriver.layerRedisWith({ commandTimeout, onSilence: connectAgain })
-  })
-)
+  )
+
+const replacing = replacingAfter(Effect.void)
 
 const over = (driver: typeof replacing, url: string) =>
   locksOver(Layer.provide(driver, NodeRedis.layer({ url, disableOfflineQueue: true })))
@@ -80,6 +83,24 @@ describe("a half-open connection of node-redis", () => {
             await Effect.runPromise(proxy.resume)
             return Effect.runPromise(Effect.exit(mine.run(Lock.isLocked("report"))))
           },
+          Exit.isSuccess
+        )
+      })
+    )
+  )
+
+  it.live(
+    "A half-open connection of node-redis is replaced although a quorum gives up each command before it times out",
+    behindProxy(({ proxy }) =>
+      Effect.gen(function* () {
+        // what was lost by then stays lost
+        const members = [over(replacingAfter(proxy.resume), proxy.url)]
+        const mine = yield* clientOf(RedisLock.layerQuorum(members, { memberTimeout: commandTimeout / 4 }))
+        yield* connected(mine)
+        yield* proxy.dropReplies
+        yield* eventually(
+          "the client has connected again",
+          () => Effect.runPromise(Effect.exit(mine.run(Lock.isLocked("report")))),
           Exit.isSuccess
         )
       })

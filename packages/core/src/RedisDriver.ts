@@ -299,8 +299,8 @@ export interface LayerRedisOptions {
    */
   readonly commandTimeout?: Duration.Input | undefined
   /**
-   * Handles a silent connection: it runs when a command has timed out and a PING was not answered for as long again, once
-   * until a reply arrives. Have it make the client reconnect, as the recipe in docs/connecting.md does: that service does not do so
+   * Handles a silent connection: it runs when a command has timed out or was given up, and then a PING was not answered for a
+   * command timeout, once until a reply arrives. Have it make the client reconnect, as the recipe in docs/connecting.md does: that service does not do so
    * by itself. Default: nothing.
    */
   readonly onSilence?: Effect.Effect<unknown> | undefined
@@ -419,24 +419,29 @@ const makeRedis = (
   const commandTimeoutMillis = Duration.toMillis(commandTimeout)
   const timeIsUp = Effect.andThen(Effect.sleep(commandTimeout), untilRepliesAreRead)
   let isSilent = false
+  let isProbing = false
 
   /** Asks for a sign of life. Any answer will do, even an error; it may take long to arrive. */
-  const probe = Effect.raceFirst(
-    Effect.exit(redis.send("PING")),
-    Effect.andThen(timeIsUp, Effect.andThen(Effect.exit(onSilence), Effect.never))
-  ).pipe(
-    Effect.andThen(
+  const probe = Effect.suspend(() => {
+    if (isProbing) return Effect.void
+    isProbing = true
+    const silent = Effect.suspend(() => {
+      isSilent = true
+      return Effect.andThen(Effect.exit(onSilence), Effect.never)
+    })
+    return Effect.andThen(
+      Effect.raceFirst(Effect.exit(redis.send("PING")), Effect.andThen(timeIsUp, silent)),
       Effect.sync(() => {
-        isSilent = false
+        isProbing = isSilent = false
       })
     )
-  )
+  })
+  const startProbe = Effect.forkIn(probe, scope)
 
   const timedOut = Effect.suspend(() => {
-    const failure = Effect.fail(makeError(new Error(`Command timed out after ${commandTimeoutMillis} ms`)))
-    if (isSilent) return failure
     isSilent = true
-    return Effect.andThen(Effect.forkIn(probe, scope), failure)
+    const failure = Effect.fail(makeError(new Error(`Command timed out after ${commandTimeoutMillis} ms`)))
+    return Effect.andThen(startProbe, failure)
   })
 
   const send = <A>(command: string, ...args: ReadonlyArray<string>): Effect.Effect<A, RedisDriverError> =>
@@ -451,7 +456,8 @@ const makeRedis = (
         : Effect.raceFirst(
             Effect.mapError(redis.send<A>(command, ...args), (error) => makeError(error.cause)),
             Effect.andThen(timeIsUp, timedOut)
-          )
+            // a quorum may give up every command of a silent connection before its time is up
+          ).pipe(Effect.onInterrupt(() => startProbe))
     )
 
   // The scripts sent since the server last said NOSCRIPT, and how often it did. After many such refusals at once, the first
