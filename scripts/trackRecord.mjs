@@ -751,6 +751,16 @@ const fixes = {
     file: `${internal}/locks/MultiAcquire.ts`,
     fixed: ", ...renewals]",
     broken: "]"
+  },
+  "last-millisecond": {
+    file: "lua/semaphore/acquire.lua",
+    fixed: "if left_of_counter >= 0 and",
+    broken: "if left_of_counter > 0 and"
+  },
+  "last-hours": {
+    file: `${internal}/hold/AnonymousPermits.ts`,
+    fixed: "const driftFactor = 0.0005",
+    broken: "const driftFactor = 0.01"
   }
 }
 

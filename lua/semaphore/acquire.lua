@@ -40,8 +40,9 @@ if takes then
   granted = 1
   -- its permits end with the counter: what comes back later must not count for another one
   local life = tonumber(ARGV[3])
-  if left_of_counter > 0 and left_of_counter < life then
-    life = left_of_counter
+  if left_of_counter >= 0 and left_of_counter < life then
+    -- 0 is left of a key in its last millisecond
+    life = math.max(1, left_of_counter)
   end
   -- the marker first: if the script gets no further, it does no harm
   redis.call('SET', KEYS[3], ARGV[2], 'PX', life)

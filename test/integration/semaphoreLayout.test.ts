@@ -8,6 +8,7 @@ import { Effect, Fiber, Layer } from "effect"
 import { CountDownLatch, LockStore, PermitId, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 import { command, messages, raw } from "./raw.ts"
 
 // without messages a waiter here would sleep for five minutes
@@ -98,6 +99,32 @@ it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it
       yield* PermitSemaphore.setPermits(name, 9)
       assert.isAbove(yield* command((redis) => redis.pttl(name)), 3_590_000)
       yield* command((redis) => redis.del(name))
+    })
+  )
+
+  it.effect("What remembers a grant in the last millisecond of a semaphore's time to live ends with it", () =>
+    Effect.gen(function* () {
+      const store = yield* LockStore.LockStore
+      let inTime: string | undefined
+      // each time there are requests all along, until one comes when Redis says that no millisecond is left
+      while (inTime === undefined) {
+        const name = `semaphore ${crypto.randomUUID()}`
+        yield* Semaphore.trySetPermits(name, 100_000, { timeToLive: 20 })
+        const markers = Array.from({ length: 1000 }, (_, i) => `effect_redis_lock_grant:{${name}}:${i}`)
+        const replies = yield* Effect.forEach(
+          markers,
+          (marker) =>
+            runOperation(
+              store,
+              "semaphore/acquire",
+              [name, `{${name}}:timeout`, marker, `redisson_sc:{${name}}`],
+              ["", 1, 86_400_000, "PUBLISH"]
+            ) as Effect.Effect<ReadonlyArray<number>>,
+          { concurrency: "unbounded" }
+        )
+        inTime = markers.find((_, i) => replies[i]![0] === 1 && replies[i]![3] === 0)
+      }
+      assert.isAtMost(yield* command((redis) => redis.pttl(inTime!)), 1)
     })
   )
 

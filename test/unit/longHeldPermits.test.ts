@@ -2,7 +2,7 @@
  * Permits that are held for so long that Redis has forgotten whose they are.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Scope } from "effect"
+import { Duration, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Semaphore } from "effect-redis-lock"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
@@ -91,6 +91,22 @@ describe("permits that are held for more than a day", () => {
       yield* Fiber.join(section)
       assert.strictEqual(yield* run(Semaphore.availablePermits("quota")), 2)
     }).pipe(Effect.scoped)
+  )
+
+  it.effect(
+    "Permits that were held for more than a day are given back in the last hour of a semaphore's ten days",
+    () =>
+      Effect.gen(function* () {
+        const run = as(yield* Effect.flatMap(testStore(), (server) => clientOf(server)))
+        yield* run(Semaphore.trySetPermits("quota", 2, { timeToLive: "10 days" }))
+        const held = Duration.subtract(Duration.days(10), Duration.minutes(30))
+        const section = yield* Effect.forkChild(run(Semaphore.withPermits(Effect.sleep(held), "quota", 2)), {
+          startImmediately: true
+        })
+        yield* TestClock.adjust(held)
+        yield* Fiber.join(section)
+        assert.strictEqual(yield* run(Semaphore.availablePermits("quota")), 2)
+      }).pipe(Effect.scoped)
   )
 
   it.effect("Permits that were held for more than a day are given back by a client that closes", () =>

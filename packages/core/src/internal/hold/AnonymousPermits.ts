@@ -1,5 +1,4 @@
 import type { LockRef } from "../kinds/kinds.ts"
-import { deadlineOf } from "../options/acquireOptions.ts"
 import { maxSends } from "../store/commands.ts"
 import type { Store } from "../store/Store.ts"
 import { type GrantReply, Lease } from "./Lease.ts"
@@ -20,6 +19,12 @@ const undoMillis = 60 * 1000
 export const markerMillis = (store: Pick<Store, "commandTimeoutMillis">, isHeld: boolean): number =>
   Math.max(isHeld ? heldMarkerMillis : 0, undoMillis + maxSends * Math.ceil(store.commandTimeoutMillis))
 
+/**
+ * By how much the clock may differ in rate from the server's until a semaphore ends: the most that NTP corrects. The allowance of a lease
+ * would be hours in a month, and permits that are given back in them would be lost.
+ */
+const driftFactor = 0.0005
+
 /** Permits without ids, which were granted together: a lease without end. */
 export class AnonymousPermits extends Lease {
   readonly permits: number
@@ -31,7 +36,7 @@ export class AnonymousPermits extends Lease {
   constructor(subject: LockRef, permits: number, reply: GrantReply, now: number, endsIn: number) {
     super(subject, reply, now, Number.POSITIVE_INFINITY)
     this.permits = permits
-    this.#endsAt = endsIn < 0 ? Number.POSITIVE_INFINITY : deadlineOf(reply.sentAt, endsIn)
+    this.#endsAt = endsIn < 0 ? Number.POSITIVE_INFINITY : reply.sentAt + endsIn * (1 - driftFactor)
   }
 
   /** When they were first to be given back. */
