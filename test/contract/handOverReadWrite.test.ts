@@ -16,6 +16,10 @@ const clientIds = ["a", "b", "c", "d"].map(clientId)
 const [clientA, clientB, clientC] = clientIds as [string, string, string]
 const [a, b, c, d] = clientIds.map((client) => `${client}:1`) as [string, string, string, string]
 
+/** Much longer than a test takes, however busy the machine; a holder's lease is longer still. */
+const [keptMillis, leaseMillis] = [60_000, 120_000]
+const handedOver = (side: "read" | "write") => new RegExp(`^${side === "read" ? 0 : 1} 1 \\d+ \\d+ ${keptMillis}$`)
+
 /** One lock, asked about without any client. */
 const lockIn = (store: Store) => {
   const name = freshName("handOver")
@@ -32,7 +36,7 @@ const lockIn = (store: Store) => {
       store,
       "write_lock/acquire",
       [name, token, readers, places],
-      [owner, 10_000, 60_000, "", placeOwner, hasAsked, placeAge]
+      [owner, leaseMillis, 60_000, "", placeOwner, hasAsked, placeAge]
     )
   const write = (owner: string, hasAsked: 0 | 1 = 0, placeAge = 0) => writeAs(owner, owner, hasAsked, placeAge)
   const readAs = (owner: string, hasAsked: 0 | 1 | "", waitedMicros: number | "", writer: string, placeAge = 0) =>
@@ -40,7 +44,7 @@ const lockIn = (store: Store) => {
       store,
       "read_lock/acquire",
       [name, token, hold(owner), readers, places],
-      [owner, 10_000, writer, 7, waitedMicros, hasAsked, placeAge]
+      [owner, leaseMillis, writer, 7, waitedMicros, hasAsked, placeAge]
     )
   const read = (owner: string, hasAsked: 0 | 1 = 0, writer = "") => readAs(owner, hasAsked, 0, writer)
   /** As Java does, or a client that takes no places. */
@@ -53,7 +57,7 @@ const lockIn = (store: Store) => {
         store,
         side === "read" ? "read_lock/release" : "write_lock/release",
         [name, channel, `{${name}}`, readers, places, token],
-        [owner, publish, 2000, 60_000, ...(side === "read" ? [] : [owner])]
+        [owner, publish, keptMillis, 60_000, ...(side === "read" ? [] : [owner])]
       )
   const inspect = runOperation(store, "lock/inspect", [name, token]) as Effect.Effect<
     readonly [left: number, token: unknown, fields: ReadonlyArray<string>],
@@ -112,17 +116,17 @@ for (const [where, layer] of Object.entries(stores)) {
       // asking again keeps the place
       assert.isFalse(isGranted(yield* lock.write(a, 1)))
       assert.strictEqual(yield* lock.endWrite("x:1"), 1)
-      assert.match(yield* hearsA.message, /^1 1 \d+ \d+ 2000$/)
+      assert.match(yield* hearsA.message, handedOver("write"))
       assert.deepStrictEqual(yield* lock.state, ["write", `${a}:write`])
       const left = yield* lock.left
-      assert.isTrue(left > 0 && left <= 2000, `${left} ms left`)
+      assert.isTrue(left > 0 && left <= keptMillis, `${left} ms left`)
       assert.isTrue(yield* hearsB.isSilent)
       // once more: it is granted, with a token and a lease of its own
       const granted = yield* lock.write(a, 1)
       assert.isAbove(tokenIn(granted), tokenIn(first))
-      assert.isAbove(yield* lock.left, 2000)
+      assert.isAbove(yield* lock.left, keptMillis)
       assert.strictEqual(yield* lock.endWrite(a), 1)
-      assert.match(yield* hearsB.message, /^1 1 \d+ \d+ 2000$/)
+      assert.match(yield* hearsB.message, handedOver("write"))
       assert.isTrue(yield* all.isSilent)
       // without having asked once more: it gives back what was kept for it, and nobody has a place any more
       assert.strictEqual(yield* lock.endWrite(b), 2)
@@ -168,7 +172,7 @@ for (const [where, layer] of Object.entries(stores)) {
       yield* lock.tryRead("x:1")
       for (const ask of [lock.write(a), lock.read(b), lock.write(c), lock.read(d)]) yield* ask
       assert.strictEqual(yield* lock.endWrite(a), -1)
-      assert.match(yield* hears[1]!.message, /^0 1 \d+ \d+ 2000$/)
+      assert.match(yield* hears[1]!.message, handedOver("read"))
       assert.deepStrictEqual(yield* lock.state, ["read", b, "x:1"])
       assert.isTrue(isGranted(yield* lock.read(b, 1)))
       for (const { isSilent } of [hears[0]!, hears[2]!, hears[3]!, all]) assert.isTrue(yield* isSilent)
@@ -189,7 +193,7 @@ for (const [where, layer] of Object.entries(stores)) {
       assert.strictEqual(yield* hears.message, "0")
     }))
 
-  test("a reader that was handed the lock and does not ask keeps it for two seconds at most", (store) =>
+  test("a reader that was handed the lock and does not ask keeps it for no longer than the release says", (store) =>
     Effect.gen(function* () {
       const lock = lockIn(store)
       yield* lock.listen(`:${clientA}`)
@@ -201,7 +205,7 @@ for (const [where, layer] of Object.entries(stores)) {
       yield* lock.read(a, 1)
       yield* lock.endRead(a)
       const left = yield* lock.left
-      assert.isTrue(left > 0 && left <= 2000, `${left} ms left`)
+      assert.isTrue(left > 0 && left <= keptMillis, `${left} ms left`)
       // it gives back what was kept for it
       assert.strictEqual(yield* lock.endRead(b), 1)
       assert.deepStrictEqual(yield* lock.state, [])
@@ -217,9 +221,9 @@ for (const [where, layer] of Object.entries(stores)) {
       yield* lock.read(a, 0, a)
       for (const ask of [lock.read(b), lock.write(c), lock.read(d)]) yield* ask
       assert.strictEqual(yield* lock.endWrite(a), 1)
-      assert.match(yield* hears[1]!.message, /^0 1 \d+ \d+ 2000$/)
+      assert.match(yield* hears[1]!.message, handedOver("read"))
       assert.deepStrictEqual(yield* lock.state, ["read", a, b])
-      assert.isAbove(yield* lock.left, 2000)
+      assert.isAbove(yield* lock.left, keptMillis)
       yield* lock.endRead(b)
       assert.isTrue(yield* hears[2]!.isSilent)
       yield* lock.endRead(a)
@@ -242,7 +246,7 @@ for (const [where, layer] of Object.entries(stores)) {
       assert.isTrue(yield* hearsB.isSilent)
       assert.isTrue(yield* all.isSilent)
       yield* lock.endRead(a)
-      assert.match(yield* hearsB.message, /^1 1 \d+ \d+ 2000$/)
+      assert.match(yield* hearsB.message, handedOver("write"))
     }))
 
   test("clients that do not hear that the lock is their own are passed over", (store) =>
@@ -324,7 +328,7 @@ for (const [where, layer] of Object.entries(stores)) {
         yield* lock.write(a)
         const hearsA = yield* lock.listen(`:${clientA}`)
         assert.strictEqual(yield* end("x:1"), 1)
-        assert.match(yield* hearsA.message, /^1 1 \d+ \d+ 2000$/)
+        assert.match(yield* hearsA.message, handedOver("write"))
         assert.deepStrictEqual(yield* lock.state, ["write", `${a}:write`])
       }))
 

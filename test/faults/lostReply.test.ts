@@ -142,7 +142,8 @@ describe("a release whose reply never comes", { concurrent: true }, () => {
         yield* proxy.stall
         yield* section.end
         const error = storeError(yield* section.exit)
-        assert.strictEqual(error.reason, "TimedOut")
+        // that of the last try: a silent connection is replaced, and on a busy machine before the time is over
+        assert.include(["TimedOut", "ConnectionLost", "NotConnected"], error.reason)
         // a retry would do the work again
         assert.isTrue(error.workDone)
         assert.isFalse(error.isTransient)

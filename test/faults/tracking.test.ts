@@ -409,7 +409,7 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
           if (!(yield* restricts(redis, rule))) return
           const { layer, lines } = recording()
           const url = `redis://locks:secret@${server.host}:${server.port}`
-          const mine = yield* clientOf(Layer.provide(locks({ url }, { watchdogLeaseTime: "6 seconds" }), layer))
+          const mine = yield* clientOf(Layer.provide(locks({ url }, { watchdogLeaseTime: "15 seconds" }), layer))
           const held = yield* hold(mine, "report")
           yield* eventually(
             "the refusal is logged",
@@ -437,7 +437,7 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
       Effect.gen(function* () {
         const { layer, lines } = recording()
         const driver = Layer.provide(RedisDriver.layerRedis, NodeRedis.layer({ url: server.url }))
-        const mine = yield* clientOf(Layer.provide(locksOver(driver, { watchdogLeaseTime: "6 seconds" }), layer))
+        const mine = yield* clientOf(Layer.provide(locksOver(driver, { watchdogLeaseTime: "15 seconds" }), layer))
         const held = yield* hold(mine, "report")
         yield* renewed(redis, "report", 2)
         assert.lengthOf(lines, 1)

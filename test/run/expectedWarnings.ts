@@ -41,11 +41,6 @@ export const expectedWarnings: ReadonlyArray<ExpectedWarning> = [
     messages: [notReleased],
     reason: "random members are gone while locks are released"
   },
-  {
-    files: "contract/runOnce.test.ts",
-    messages: [/^The result of a RunOnce is stored, but its lock's release went wrong\./],
-    reason: "a runner whose release is never answered, which may give up before its test ends"
-  },
   { files: "contract/semaphores.test.ts", messages: [otherSize], reason: "tests that make one of another size" },
   {
     files: "redisson/",
