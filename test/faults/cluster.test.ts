@@ -281,8 +281,8 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
             (isOpen) => !isOpen,
             "1 minute"
           )
-          assert.isTrue(yield* Effect.promise(idle.isOpen))
           yield* subscribed(successor)
+          assert.isTrue(yield* Effect.promise(idle.isOpen))
         })
       )
     )

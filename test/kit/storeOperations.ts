@@ -27,6 +27,13 @@ export const lifeOfKeyIn = (store: Store, key: string) =>
     (found) => (found as ReadonlyArray<number>)[1]!
   )
 
+/** The owners that have a place under this key. */
+export const placesIn = (store: Store, key: string) =>
+  Effect.map(
+    runOperation(store, "lock/look", [...Array.from({ length: 5 }, () => `none:${key}`), key], [100]),
+    (found) => (found as ReadonlyArray<ReadonlyArray<unknown>>)[10]!.filter((_, i) => i % 2 === 0)
+  )
+
 /** An id of a client, as the stores tell it from those of Java. */
 export const clientId = (letter: string): string => `${letter.repeat(8)}-0000-4000-8000-000000000000`
 

@@ -145,7 +145,7 @@ const suite = (where: string, clients: Effect.Effect<Live, never, Scope.Scope>, 
       )
     }
 
-    it.live("Closing a client of ${where} first refuses later requests", () =>
+    it.live(`Closing a client of ${where} first refuses later requests`, () =>
       Effect.gen(function* () {
         const { close, name, service } = yield* setUp
         yield* close

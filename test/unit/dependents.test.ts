@@ -16,7 +16,8 @@ it.effect("A section that learns of a loss when it begins is told once, and coun
     let told = 0
     const withdraw = lease.onLost(() => told++)
     assert.strictEqual(told, 0, "not on the caller's stack")
-    yield* Effect.promise(() => Promise.resolve())
+    lease.lose("NotOwner", now)
+    yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
     assert.strictEqual(told, 1)
     assert.isFalse(lease.isUnused)
     withdraw()

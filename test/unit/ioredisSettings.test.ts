@@ -10,7 +10,7 @@ it("A server that loads its data is asked again after 100 ms, or after what the 
   assert.strictEqual(settings(300).maxLoadingRetryTime, 300)
 })
 
-it("An attempt to connect may take as long as the driver's option says, or as the application says to ioredis", () => {
+it("ioredis is given the time to connect that the driver's option says, or what the application says to ioredis", () => {
   const settings = (ioredis: { readonly connectTimeout?: number }) => settingsOf(fastPath, ioredis, Duration.seconds(7))
   assert.strictEqual(settings({}).connectTimeout, 7000)
   assert.strictEqual(settings({ connectTimeout: 300 }).connectTimeout, 300)

@@ -8,6 +8,7 @@ import { Lock, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
+import { placesIn } from "../kit/storeOperations.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 
 const patient = { fallbackInterval: "1 hour", label: "" } as const
@@ -60,14 +61,14 @@ describe("the place of a waiter", () => {
       Effect.gen(function* () {
         const { readLock, writeLock } = ReadWriteLock.make("a")
         const server = yield* testStore()
-        const requests: Array<(answer: "late" | "refused") => void> = []
+        const requests: Array<{ readonly owner: unknown; readonly answer: (how: "late" | "refused") => void }> = []
         let holdsBack = 0
-        const store = wrappedStore(server.store, ({ fail, operation, run }) => {
+        const store = wrappedStore(server.store, ({ args, fail, operation, run }) => {
           if (operation !== "read_lock/acquire" || holdsBack === 0) return run()
           holdsBack--
           return Effect.flatMap(
             Effect.callback<"late" | "refused">((resume) => {
-              requests.push((answer) => resume(Effect.succeed(answer)))
+              requests.push({ owner: args[0], answer: (how) => resume(Effect.succeed(how)) })
             }),
             (answer) => (answer === "late" ? run() : fail("NotEnoughReplicas"))
           )
@@ -83,11 +84,13 @@ describe("the place of a waiter", () => {
         yield* TestClock.adjust(500)
         holdsBack = 1
         yield* TestClock.adjust(1000)
-        const [answerFirst, answerSecond] = requests as [(answer: "late") => void, (answer: "refused") => void]
-        answerFirst("late")
+        const [late, refused] = requests
+        late!.answer("late")
         yield* TestClock.adjust(10)
-        answerSecond("refused")
+        assert.sameMembers(yield* placesIn(server.store, places), [late!.owner, refused!.owner])
+        refused!.answer("refused")
         yield* TestClock.adjust(10)
+        assert.deepStrictEqual(yield* placesIn(server.store, places), [late!.owner])
         yield* Fiber.interruptAll([first, second])
         yield* TestClock.adjust(10)
         assert.isTrue(yield* server.isFree(places))
