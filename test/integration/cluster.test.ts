@@ -1,21 +1,16 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Duration, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import { Context, Duration, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import {
   CountDownLatch,
-  FairLock,
-  FencedLock,
   type Holding,
   Lock,
   MultiLock,
-  NonReentrantLock,
   PermitSemaphore,
-  ReadWriteLock,
   RedisDriver,
   type RedisLock,
-  Semaphore,
-  SpinLock
+  Semaphore
 } from "effect-redis-lock"
 import { Cluster } from "ioredis"
 import { readFile } from "node:fs/promises"
@@ -90,52 +85,6 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         }
       })
     )
-  })
-
-  describe("every kind of lock", () => {
-    const kinds = {
-      fair: (name: string) => FairLock.make(name),
-      fenced: (name: string) => FencedLock.make(name),
-      "non-reentrant": (name: string) => NonReentrantLock.make(name),
-      spin: (name: string) => SpinLock.make(name),
-      read: (name: string) => ReadWriteLock.make(name).readLock,
-      write: (name: string) => ReadWriteLock.make(name).writeLock
-    }
-    for (const [kind, make] of Object.entries(kinds)) {
-      it.effect(`A lock is handed over on a cluster: ${kind}`, () =>
-        Effect.gen(function* () {
-          const cluster = yield* TheCluster
-          const name = freshName("cluster")
-          const holder = yield* clusterClient(cluster, patient)
-          const waiter = yield* clusterClient(cluster, patient)
-          const lock = make(name)
-          const rival = kind === "read" ? ReadWriteLock.make(name).writeLock : lock
-          const held = yield* Deferred.make<void>()
-          const letGo = yield* Deferred.make<void>()
-          const first = yield* Deferred.succeed(held, undefined).pipe(
-            Effect.andThen(Deferred.await(letGo)),
-            Lock.withLock(lock),
-            holder.run,
-            Effect.forkScoped
-          )
-          yield* Deferred.await(held)
-          const second = yield* Effect.succeed("in").pipe(Lock.withLock(rival), waiter.run, Effect.forkScoped)
-          const { owner } = yield* mastersOf(cluster, name)
-          const redis = yield* bare(owner)
-          if (kind !== "spin") {
-            yield* eventually(
-              "the waiter is subscribed",
-              () => redis.call("PUBSUB", "SHARDCHANNELS", `*{${name}}*`) as Promise<ReadonlyArray<unknown>>,
-              (channels) => channels.length > 0
-            )
-          }
-          assert.isUndefined(second.pollUnsafe())
-          yield* Deferred.succeed(letGo, undefined)
-          yield* Fiber.join(first)
-          assert.strictEqual(yield* soon("the waiter is served", Fiber.join(second)), "in")
-        })
-      )
-    }
   })
 
   it.effect("Several locks are acquired together on a cluster, all or none, on whichever masters they are", () =>

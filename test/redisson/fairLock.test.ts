@@ -5,12 +5,11 @@
  *
  * - 90 to 94 look at the scores: a waiter here is not told an estimate, but how long the present holder has left.
  */
-import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Schedule } from "effect"
 import { FairLock, Lock, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { abandoned, clients, elapsed, held, onBothStores, otherClient, otherThread, storeAt, tryLock } from "./kit.ts"
+import { abandoned, clients, held, onBothStores, otherClient, otherThread, storeAt, tryLock } from "./kit.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { freshName } from "../kit/names.ts"
 import { until } from "../kit/eventually.ts"
@@ -20,35 +19,6 @@ const make = (name: string) => FairLock.make(name)
 const fresh = Effect.sync(() => make(freshName("redisson")))
 
 onBothStores("RFairLock", (it) => {
-  it.effect("73. eight threads that never release get it in the order of asking, as their leases end", () =>
-    Effect.gen(function* () {
-      const lock = yield* fresh
-      const order: Array<number> = []
-      const thread = (i: number) =>
-        Effect.andThen(
-          abandoned(lock, { waitTime: "30 seconds", leaseTime: 700 }),
-          Effect.sync(() => order.push(i))
-        )
-      const { isBelow, millis } = yield* elapsed(
-        Effect.gen(function* () {
-          const threads: Array<Fiber.Fiber<unknown, unknown>> = []
-          for (let i = 0; i < 8; i++) {
-            threads.push(yield* Effect.forkChild(thread(i), { startImmediately: true }))
-            yield* until(
-              `${i + 1} have asked`,
-              Effect.map(Lock.inspect(lock), ({ waiting }) => waiting + order.length > i)
-            )
-          }
-          yield* Effect.forEach(threads, Fiber.join)
-        })
-      )
-      assert.deepStrictEqual(order, [0, 1, 2, 3, 4, 5, 6, 7])
-      // 7 leases; waiting past their ends would add some 300 ms to each
-      assert.isAtLeast(millis, 4500)
-      isBelow(6500)
-    })
-  )
-
   it.effect("95. asking once never takes a place: when the lease is over, anybody gets the lock", () =>
     Effect.gen(function* () {
       const lock = yield* fresh
@@ -321,29 +291,6 @@ describe("the bookkeeping of RFairLock in Redis", () => {
         Effect.scoped,
         Effect.provide(Layer.provide(RedisLock.layerFromStore({ keyPrefix: "app:" }), storeAt(redisUrl)))
       )
-    }).pipe(Effect.scoped)
-  )
-})
-
-describe("RFairLock on a Redis of its own", () => {
-  it.live("100. a waiter gives up when its server does not answer, and nothing is left in the queue", () =>
-    Effect.gen(function* () {
-      const server = yield* RedisServer.start()
-      const redis = yield* bare(server)
-      yield* Effect.gen(function* () {
-        const lock = make("slow")
-        yield* abandoned(lock, { leaseTime: "1 minute" })
-        const waiting = yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 800 })).pipe(
-          Effect.forkChild({ startImmediately: true })
-        )
-        yield* until("it is queued", async () => (await redis.llen("redisson_lock_queue:{slow}")) === 1)
-        yield* server.pause
-        const error = yield* Fiber.join(waiting)
-        assert.include(["LockTimeout", "LockStoreError"], error._tag)
-        yield* server.resume
-        yield* until("nobody is queued", async () => (await redis.llen("redisson_lock_queue:{slow}")) === 0)
-        assert.strictEqual(yield* Effect.promise(() => redis.zcard("redisson_lock_timeout:{slow}")), 0)
-      }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
     }).pipe(Effect.scoped)
   )
 })

@@ -20,7 +20,7 @@ export const clients = closingSubscriptions(100)(RedisLock.layerFromStore())
 export const otherClient = asAnotherClient(clients)
 
 /** The watchdog's lease of {@link hastyClient}. */
-export const watchdogMillis = 4000
+const watchdogMillis = 4000
 const hastyClients = closingSubscriptions(100)(RedisLock.layerFromStore({ watchdogLeaseTime: watchdogMillis }))
 
 /** Another client, for tests of how its leases are renewed, or end. */

@@ -4,9 +4,9 @@
  */
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
+import { Effect, Fiber, Layer, Option, Scope } from "effect"
 import { Lock } from "effect-redis-lock"
-import { clients, elapsed, held, millisOf, onBothStores, otherClient, storeAt } from "./kit.ts"
+import { clients, elapsed, held, millisOf, onBothStores, storeAt } from "./kit.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { freshName } from "../kit/names.ts"
 import { until } from "../kit/eventually.ts"
@@ -44,43 +44,6 @@ onBothStores("RLock", (it) => {
       yield* holder.letGo
       yield* Fiber.join(interruption)
       assert.isFalse(yield* Lock.isLocked(lock))
-    })
-  )
-
-  it.effect("24. four concurrent timed acquisitions over two names all succeed", () =>
-    Effect.gen(function* () {
-      const names = [freshName("redisson"), freshName("redisson")]
-      const all = yield* Effect.forEach(
-        [...names, ...names],
-        (name) => Effect.exit(Lock.withLock(Effect.void, name, { waitTime: "10 seconds" })),
-        { concurrency: "unbounded" }
-      )
-      assert.isTrue(all.every(Exit.isSuccess))
-    })
-  )
-
-  it.effect("32. an explicit owner holds, is seen to hold, and holds no more after the release", () =>
-    Effect.gen(function* () {
-      const lock = freshName("redisson")
-      yield* Effect.gen(function* () {
-        const holding = Option.getOrThrow(yield* Lock.tryScoped(lock))
-        assert.isTrue(yield* Effect.timeout(Lock.isHeldByCurrentOwner(lock), "10 seconds"))
-        yield* holding.release
-        assert.isFalse(yield* Lock.isHeldByCurrentOwner(lock))
-      }).pipe(Effect.scoped, Lock.withOwner)
-    })
-  )
-
-  it.effect("33. after one explicit owner released, the next one's attempt succeeds and is visible to all", () =>
-    Effect.gen(function* () {
-      const lock = freshName("redisson")
-      const owner = Effect.gen(function* () {
-        const holding = Option.getOrThrow(yield* Lock.tryScoped(lock))
-        assert.isTrue(yield* otherClient(Lock.isLocked(lock)))
-        return holding.owner
-      }).pipe(Effect.scoped, Lock.withOwner)
-      assert.notStrictEqual(yield* owner, yield* owner)
-      assert.isFalse(yield* otherClient(Lock.isLocked(lock)))
     })
   )
 })

@@ -6,21 +6,18 @@
  * - 182: every acquisition here is asynchronous, so it is 178 and 180.
  * - 183, 185: a release of what is not held fails with `LockLost`; of a list, it is `false`.
  * - 191: the lease of an unknown id is `None`.
- * - 194 is scaled down: 100 tasks of one client, 16 clients with 10 sections each.
  * - 195: a name mapper is a key prefix here.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Fiber, Layer, Option, Scope } from "effect"
+import { Duration, Effect, Layer, Option, Scope } from "effect"
 import { CountDownLatch, PermitId, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { bare } from "../kit/server/bareRedis.ts"
-import { background } from "../kit/background.ts"
-import { sectionUntilTold } from "../kit/sections.ts"
 import { freshName } from "../kit/names.ts"
 import { eventually, until } from "../kit/eventually.ts"
-import { excludeEachOther, onBothStores, otherClient, waiting } from "./semaphoreKit.ts"
+import { onBothStores } from "./semaphoreKit.ts"
 
 /** Ids that nobody in this process looks after, as if a Java client had them; they end after the lease. */
 const taken = (semaphore: string, permits: number, leaseTime: Duration.Input = "1 minute") =>
@@ -181,34 +178,6 @@ onBothStores("RPermitExpirableSemaphore", (it) => {
     })
   )
 
-  it.effect("178. a waiting acquire gets the permit whose id is released", () =>
-    Effect.gen(function* () {
-      const semaphore = freshName("redisson:permits")
-      yield* PermitSemaphore.trySetPermits(semaphore, 1)
-      const [id] = yield* taken(semaphore, 1)
-      const waiter = yield* background(PermitSemaphore.withPermit(Effect.succeed("in"), semaphore))
-      yield* waiting(semaphore)
-      assert.isUndefined(waiter.pollUnsafe())
-      yield* otherClient(PermitId.release(semaphore, id!))
-      assert.strictEqual(yield* Fiber.join(waiter), "in")
-    })
-  )
-
-  it.effect("179. asking once gives nothing when none is free; waiting does when one is released", () =>
-    Effect.gen(function* () {
-      const semaphore = freshName("redisson:permits")
-      yield* PermitSemaphore.trySetPermits(semaphore, 1)
-      const holder = yield* sectionUntilTold((body) => otherClient(PermitSemaphore.withPermit(body, semaphore)))
-      assert.isFalse(yield* isTaken(semaphore))
-      const waiter = yield* background(
-        PermitSemaphore.withPermit(Effect.succeed("in"), semaphore, { waitTime: "30 seconds" })
-      )
-      yield* waiting(semaphore)
-      yield* holder.end
-      assert.strictEqual(yield* Fiber.join(waiter), "in")
-    })
-  )
-
   it.effect("180. 6 of 10 in one call, released by the list of ids, are all back", () =>
     Effect.gen(function* () {
       const semaphore = freshName("redisson:permits")
@@ -353,13 +322,6 @@ onBothStores("RPermitExpirableSemaphore", (it) => {
       yield* PermitId.updateLeaseTime(semaphore, id!, Duration.infinity)
       const endless = Option.getOrThrow(yield* PermitId.leaseTime(semaphore, id!))
       assert.isFalse(Duration.isFinite(endless))
-    })
-  )
-
-  it.effect("194. with one permit 100 tasks of one client, 16 clients, exclude each other", () =>
-    Effect.gen(function* () {
-      const semaphore = PermitSemaphore.make(freshName("redisson:permits"), { permits: 1 })
-      yield* excludeEachOther(100, (body) => PermitSemaphore.withPermit(body, semaphore))
     })
   )
 })

@@ -1,16 +1,14 @@
 /**
  * What Redisson's own tests verify of its RSemaphore, by the numbers of the project's list of behaviours.
  *
- * - 164: the wait is bounded from below by the release that it waits for, not by the clock.
- * - 166 and 167 are scaled down: 16 clients with 10 sections each, 4 clients with 5.
+ * - 167 is scaled down: 4 clients with 5 sections each.
  */
 import { assert } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
-import { LockTimeout, Semaphore } from "effect-redis-lock"
-import { background } from "../kit/background.ts"
+import { Effect } from "effect"
+import { Semaphore } from "effect-redis-lock"
 import { freshName } from "../kit/names.ts"
 import { eventually } from "../kit/eventually.ts"
-import { excludeEachOther, onBothStores, otherClient, waiting } from "./semaphoreKit.ts"
+import { onBothStores, otherClient } from "./semaphoreKit.ts"
 
 onBothStores("RSemaphore", (it) => {
   it.effect("152. trySetPermits on an absent semaphore is true; again it is false and changes nothing", () =>
@@ -120,74 +118,6 @@ onBothStores("RSemaphore", (it) => {
       yield* Semaphore.trySetPermits(semaphore, 3)
       assert.isTrue(yield* Semaphore.releaseIfExists(semaphore, 2))
       assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 5)
-    })
-  )
-
-  it.effect("162. a waiting acquire gets what another client releases; then none is left", () =>
-    Effect.gen(function* () {
-      const semaphore = freshName("redisson:semaphore")
-      yield* Semaphore.trySetPermits(semaphore, 1)
-      yield* Semaphore.acquire(semaphore)
-      const waiter = yield* background(Semaphore.acquire(semaphore))
-      yield* waiting(semaphore)
-      assert.isUndefined(waiter.pollUnsafe())
-      yield* otherClient(Semaphore.release(semaphore))
-      yield* Fiber.join(waiter)
-      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
-      assert.isFalse(yield* Semaphore.tryAcquire(semaphore))
-    })
-  )
-
-  it.effect("163. a waiting acquire(4) with 2 free needs two single releases and takes exactly all", () =>
-    Effect.gen(function* () {
-      const semaphore = freshName("redisson:semaphore")
-      yield* Semaphore.trySetPermits(semaphore, 2)
-      const waiter = yield* background(Semaphore.acquire(semaphore, 4))
-      yield* waiting(semaphore)
-      yield* otherClient(Semaphore.release(semaphore))
-      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 3)
-      assert.isUndefined(waiter.pollUnsafe())
-      yield* otherClient(Semaphore.release(semaphore))
-      yield* Fiber.join(waiter)
-      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
-    })
-  )
-
-  it.effect("164. tryAcquire(4) is false when 2 are free; a timed acquire(4) succeeds after the second release", () =>
-    Effect.gen(function* () {
-      const semaphore = freshName("redisson:semaphore")
-      yield* Semaphore.trySetPermits(semaphore, 2)
-      assert.isFalse(yield* Semaphore.tryAcquire(semaphore, 4))
-      const error = yield* Effect.flip(Semaphore.acquire(semaphore, 4, { waitTime: "20 millis" }))
-      assert.instanceOf(error, LockTimeout)
-      assert.deepStrictEqual({ ...error.permits }, { wanted: 4, available: 2 })
-      const waiter = yield* background(Semaphore.acquire(semaphore, 4, { waitTime: "30 seconds" }))
-      yield* waiting(semaphore)
-      yield* Semaphore.release(semaphore)
-      yield* Semaphore.release(semaphore)
-      yield* Fiber.join(waiter)
-      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 0)
-    })
-  )
-
-  it.effect("165. a waiter for 2 is not served by a release to 1, and is woken by addPermits(1) to 2", () =>
-    Effect.gen(function* () {
-      const semaphore = freshName("redisson:semaphore")
-      const waiter = yield* background(Semaphore.acquire(semaphore, 2))
-      yield* waiting(semaphore)
-      yield* Semaphore.release(semaphore)
-      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 1)
-      assert.isUndefined(waiter.pollUnsafe())
-      yield* otherClient(Semaphore.addPermits(semaphore, 1))
-      yield* Fiber.join(waiter)
-    })
-  )
-
-  it.effect("166. with one permit 15 tasks of one client, 16 clients, exclude each other", () =>
-    Effect.gen(function* () {
-      const semaphore = Semaphore.make(freshName("redisson:semaphore"), { permits: 1 })
-      yield* excludeEachOther(15, (body) => Semaphore.withPermits(body, semaphore, 1))
-      assert.strictEqual(yield* Semaphore.availablePermits(semaphore), 1)
     })
   )
 

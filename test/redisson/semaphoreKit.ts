@@ -1,8 +1,8 @@
 /**
  * Shared by the behaviours of both kinds of semaphore.
  */
-import { assert, it, type Vitest } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { it, type Vitest } from "@effect/vitest"
+import { Layer } from "effect"
 import { LockStore, RedisLock } from "effect-redis-lock"
 import { asAnotherClient } from "../kit/anotherClient.ts"
 import { observedStore, type ObservedStore, waiterSleepsOn } from "../kit/observedStore.ts"
@@ -32,28 +32,3 @@ export const onBothStores = (
   run("memory", LockStore.layerMemory)
   run("Redis", storeAt(redisUrl))
 }
-
-/** With one permit, tasks of this client, and then 16 clients of ten sections each, exclude each other. */
-export const excludeEachOther = <E>(
-  tasks: number,
-  withPermit: (body: Effect.Effect<void>) => Effect.Effect<void, E, RedisLock.RedisLock>
-) =>
-  Effect.gen(function* () {
-    let inside = 0
-    let count = 0
-    const section = withPermit(
-      Effect.gen(function* () {
-        assert.strictEqual(++inside, 1)
-        const seen = count
-        yield* Effect.yieldNow
-        count = seen + 1
-        inside--
-      })
-    )
-    yield* Effect.forEach(Array.from({ length: tasks }), () => section, { concurrency: "unbounded" })
-    assert.strictEqual(count, tasks)
-    yield* Effect.forEach(Array.from({ length: 16 }), () => otherClient(Effect.repeat(section, { times: 9 })), {
-      concurrency: "unbounded"
-    })
-    assert.strictEqual(count, tasks + 160)
-  })
