@@ -174,23 +174,6 @@ describe("when Redis cannot be reached any more", { concurrent: true }, () => {
   )
 })
 
-it.live("The lock is renewed while the command runs", () =>
-  Effect.gen(function* () {
-    const name = freshName("cli")
-    const redis = yield* client()
-    const running = yield* start(["run", "--lease", "2s", name, "--", "sh", "-c", "echo ready; read line"])
-    yield* running.says("ready\n")
-    const started = performance.now()
-    while (performance.now() - started < 5000) {
-      assert.isTrue(yield* exists(redis, name))
-      // at each moment
-      yield* Effect.sleep("50 millis")
-    }
-    yield* running.write("\n")
-    assert.strictEqual((yield* running.ended).code, 0)
-  })
-)
-
 it.live("A redis-lock that was stopped for longer than the lease kills the command as soon as it continues", () =>
   Effect.gen(function* () {
     const name = freshName("cli")

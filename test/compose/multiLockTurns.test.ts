@@ -4,7 +4,7 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Context, type Duration, Effect, Fiber, Layer, Schema, type Scope } from "effect"
-import { type AcquireError, Lock, LockStore, MultiLock, ReadWriteLock, type RedisLock } from "effect-redis-lock"
+import { Lock, LockStore, MultiLock, ReadWriteLock, type RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { freshName } from "../kit/names.ts"
 import { onRedis } from "../kit/stores.ts"
@@ -209,33 +209,6 @@ onEach(
         assert.isAtMost(yield* place.ended("the other client has the member", waiting), 10)
       }
     })
-)
-
-onEach("sections nested against the order of a lock of several do not keep it, nor does it keep them", (place, names) =>
-  Effect.gen(function* () {
-    const [a, b] = names
-    const both = MultiLock.make([Lock.make(a), Lock.make(b)])
-    const rounds = { times: 2 }
-    const nested = Effect.void.pipe(
-      Lock.withLock(a),
-      Effect.delay(place.sectionMillis),
-      Lock.withLock(b),
-      Effect.repeat(rounds)
-    )
-    const plain = Effect.sleep(place.sectionMillis).pipe(Lock.withLock(a), Effect.repeat(rounds))
-    const several = Effect.sleep(place.sectionMillis).pipe(Lock.withLock(both), Effect.repeat(rounds))
-    const bodies: ReadonlyArray<Effect.Effect<unknown, AcquireError | Error, RedisLock.RedisLock>> = [
-      nested,
-      plain,
-      several,
-      several,
-      nested
-    ]
-    const all = yield* Effect.forEach(bodies, (body) =>
-      Effect.flatMap(clientOf(place), (service) => Effect.forkScoped(as(service)(body), { startImmediately: true }))
-    )
-    for (const [i, fiber] of all.entries()) yield* place.ended(`client ${i} has had its sections`, fiber)
-  })
 )
 
 const members = ["a", "b", "c", "d"] as const

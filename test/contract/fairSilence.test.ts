@@ -5,9 +5,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { LockStore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { eventually } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
-import { stores } from "../kit/stores.ts"
 import { clientId, runOperation } from "../kit/storeOperations.ts"
 
 const [silent, asking] = ["a", "b"].map(clientId) as [string, string]
@@ -43,22 +41,3 @@ it.effect("A client that stays silent while the server stands still for less tha
     assert.isNumber(yield* ask(asking, `${asking}:1`))
   }).pipe(Effect.provide(LockStore.layerMemory))
 )
-
-for (const [where, layer] of Object.entries(stores)) {
-  it.live(`A client that stays silent gets extra time once on ${where}, and not after each gap of the server`, () =>
-    Effect.gen(function* () {
-      const { ask, free } = askerOf(yield* LockStore.LockStore)
-      assert.isNumber(yield* ask("x", "x:1"))
-      yield* ask(silent, `${silent}:1`)
-      yield* free
-      // nothing else reports: to the server, each pause is a gap
-      const reply = yield* eventually(
-        "the silent client is passed over",
-        Effect.andThen(Effect.sleep("700 millis"), ask(asking, `${asking}:1`)),
-        (reply) => !Array.isArray(reply) || reply[0] === "granted",
-        "1 minute"
-      )
-      assert.isDefined(reply)
-    }).pipe(Effect.scoped, Effect.provide(layer))
-  )
-}

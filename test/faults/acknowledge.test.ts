@@ -20,7 +20,6 @@ import { client } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
 import { failure, storeError } from "../kit/exits.ts"
 import { holdUntilTold } from "../kit/sections.ts"
-import { bare } from "../kit/server/bareRedis.ts"
 import { subscribers } from "../kit/server/conditions.ts"
 import { commandsOf } from "../kit/server/commandsOf.ts"
 import { isLasting } from "../kit/server/lastingKeys.ts"
@@ -288,23 +287,6 @@ describe("grants that replicas acknowledge", () => {
         assert.isAtLeast(waits, 1)
         assert.isBelow(waits, 20)
         assert.strictEqual(yield* Effect.promise(connections), before + 1)
-      }).pipe(Effect.scoped)
-  )
-
-  it.live(
-    "A wait over a connection that has written nothing proves nothing: that is why grants are confirmed first",
-    () =>
-      Effect.gen(function* () {
-        const { master, replicas } = yield* replicated(1)
-        const other = yield* bare(master.server)
-        // until the replica has acknowledged all that was written so far
-        yield* Effect.promise(() => other.wait(1, 0))
-        yield* replicas[0]!.server.pause
-        yield* Effect.promise(() => master.redis.set("a", "1"))
-        assert.strictEqual(yield* Effect.promise(() => other.call("WAIT", 1, 50) as Promise<number>), 1)
-        assert.strictEqual(yield* Effect.promise(() => master.redis.call("WAIT", 1, 50) as Promise<number>), 0)
-        yield* Effect.promise(() => other.set("b", "1"))
-        assert.strictEqual(yield* Effect.promise(() => other.call("WAIT", 1, 50) as Promise<number>), 0)
       }).pipe(Effect.scoped)
   )
 })

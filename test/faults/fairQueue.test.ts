@@ -2,11 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { FairLock, Lock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { client, clientOver } from "../kit/clients.ts"
+import { client } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
-import { bare } from "../kit/server/bareRedis.ts"
 import { growsBy } from "../kit/server/conditions.ts"
-import { behindProxy, onServer } from "../kit/server/onServer.ts"
+import { onServer } from "../kit/server/onServer.ts"
 import { clientsOf, commandsRun, entries, hold, queued, queueOf, timeoutsOf, waitFor } from "./kinds.ts"
 import { serverTime } from "../kit/server/serverTime.ts"
 import { start } from "./processes.ts"
@@ -23,51 +22,6 @@ const reports = (redis: Redis, owner: string, times: number) =>
   )
 
 describe("waiters of a fair lock", () => {
-  it.live(
-    "When 30 of 50 fair waiters are killed, the head among them, the others are served in their order",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server, patient)
-        const holding = yield* hold(mine, lock)
-        const settings = {
-          url: server.url,
-          kind: "fair",
-          lock: "turn",
-          fibers: 10,
-          sections: 1,
-          work: 5,
-          log: "log"
-        } as const
-        const processes = yield* Effect.forEach(Array.from({ length: 5 }), () => start("worker", settings), {
-          concurrency: "unbounded"
-        })
-        const order = yield* queued(redis, "turn", 50)
-        const clientIds = yield* Effect.forEach(processes, (process) =>
-          Effect.map(process.told("ready"), ({ clientId }) => clientId)
-        )
-        const head = clientIds.indexOf(order[0]!.slice(0, 36))
-        const doomed = [head, (head + 1) % 5, (head + 3) % 5]
-        yield* Effect.forEach(doomed, (i) => processes[i]!.signal("SIGKILL"))
-        yield* holding.release
-
-        const served = yield* entries(redis, "log", 20)
-        const dead = new Set(doomed.map((i) => clientIds[i]!))
-        assert.deepStrictEqual(
-          served.map(({ owner }) => owner),
-          order.filter((owner) => !dead.has(owner.slice(0, 36)))
-        )
-        // how soon: see unit/deadFairWaiters, in virtual time
-        yield* Effect.forEach(
-          [0, 1, 2, 3, 4].filter((i) => !doomed.includes(i)),
-          (i) => processes[i]!.ended
-        )
-        // the dead at the end of the queue, behind whom nobody waits, go with whoever comes next
-        yield* soon("what they left is gone", mine.run(Lock.withLock(Effect.void, lock)))
-        yield* Effect.promise(() => redis.del("log"))
-      })
-    )
-  )
-
   it.live(
     "Fair waiters whose process is stopped are passed over, and are at the end of the queue when it continues",
     onServer(({ redis, server }) =>
@@ -106,102 +60,6 @@ describe("waiters of a fair lock", () => {
         assert.isTrue(served.every(({ owner, token }) => owner.startsWith(clientId) && BigInt(token) > thirdHold.token))
         yield* stopped.ended
         yield* Effect.promise(() => redis.del("log"))
-      })
-    )
-  )
-
-  it.live(
-    "Fair waiters are not held up by a head that is killed before it takes what was handed over to it",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server, patient)
-        const first = yield* hold(mine, lock)
-        const doomed = yield* start("worker", { url: server.url, kind: "fair", lock: "turn", fibers: 1 })
-        const [head] = yield* queued(redis, "turn", 1)
-        const next = yield* waitFor(yield* client(server, patient), lock)
-        yield* queued(redis, "turn", 2)
-        yield* eventually(
-          "the head is subscribed to its channel",
-          Effect.promise(() => redis.pubsub("NUMSUB", `redisson_lock__channel:{turn}:${head}`)),
-          (reply) => Number(reply[1]) === 1
-        )
-        yield* doomed.signal("SIGSTOP")
-        yield* first.release
-        assert.deepStrictEqual(yield* Effect.promise(() => redis.hkeys("turn")), [head])
-        yield* doomed.signal("SIGKILL")
-        const holding = yield* next.entered
-        assert.isFalse(doomed.hasTold("entered"))
-        yield* holding.release
-      })
-    )
-  )
-
-  it.live(
-    "Fair waiters keep their places when the server stands still for a moment, though others reach it again before them",
-    behindProxy(({ proxy, redis, server }) =>
-      Effect.gen(function* () {
-        const holding = yield* hold(yield* client(server, patient), lock)
-        const first = yield* waitFor(yield* client(proxy, patient), lock)
-        yield* queued(redis, "turn", 1)
-        const second = yield* waitFor(yield* client(server, patient), lock)
-        const order = yield* queued(redis, "turn", 2)
-        const passBy = (yield* client(server, patient)).run(Lock.withLockIfAvailable(Effect.void, lock))
-        /** The queue at one moment of the server's clock, and until when the first one's place lives. */
-        const look = Effect.promise(async () => {
-          const [[, [seconds, micros]], [, queue], [, until]] = (await redis
-            .multi()
-            .time()
-            .lrange(queueOf("turn"), 0, -1)
-            .zscore(clientsOf("turn"), order[0]!.slice(0, 36))
-            .exec()) as [[null, [string, string]], [null, ReadonlyArray<string>], [null, string | null]]
-          return { at: Number(seconds) * 1000 + Number(micros) / 1000, queue, until: Number(until) }
-        })
-        const { until: reported } = yield* look
-        yield* server.pause
-        yield* proxy.cut
-        // the time for which the server stands still
-        yield* Effect.sleep(850)
-        yield* server.resume
-        const before = yield* look
-        const after = yield* eventually(
-          "what it last reported is over",
-          Effect.andThen(passBy, look),
-          ({ at }) => at > reported
-        )
-        // what the server grants for a gap of 850 ms; later than that only a machine that stands still looks
-        const extra = 3 * 850
-        if (after.at < before.at + extra) assert.deepStrictEqual(after.queue, order)
-        yield* proxy.restore
-        const back = yield* eventually(
-          "the first one has reported",
-          Effect.andThen(passBy, look),
-          // a deadline that was put off is no whole number
-          ({ until }) => until > 0 && Number.isInteger(until)
-        )
-        yield* queued(redis, "turn", 2)
-        if (back.at < before.at + extra) assert.deepStrictEqual(yield* queued(redis, "turn", 2), order)
-        yield* holding.release
-        const served = [first, second].map(({ entered }) => Effect.flatMap(entered, ({ release }) => release))
-        yield* Effect.all(served, { concurrency: "unbounded" })
-      })
-    )
-  )
-
-  it.live(
-    "Fair waiters that receive no message on a connection that looks alive find their turn by themselves, in order",
-    behindProxy(({ proxy, redis, server }) =>
-      Effect.gen(function* () {
-        const holding = yield* hold(yield* client(server, patient), lock)
-        const deaf = yield* clientOver(yield* bare(server), { ...patient, subscriptions: proxy })
-        const waiters = [yield* waitFor(deaf, lock), yield* waitFor(deaf, lock), yield* waitFor(deaf, lock)]
-        yield* queued(redis, "turn", 3)
-        yield* proxy.stallReplies
-        yield* holding.release
-        for (const [i, { entered }] of waiters.entries()) {
-          const { release } = yield* entered
-          assert.isFalse(waiters.slice(i + 1).some(({ hasEntered }) => hasEntered()))
-          yield* release
-        }
       })
     )
   )

@@ -5,7 +5,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster } from "@effect-redis-lock/testing"
 import { NodeRedis } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Layer, References } from "effect"
+import { Effect, Exit, Fiber, Layer, References } from "effect"
 import {
   CountDownLatch,
   FairLock,
@@ -269,33 +269,6 @@ describe("an acquisition that was undone before it arrived, elsewhere than at on
       isRefused(yield* late.arrive)
       assert.isTrue(yield* isFree(redis, "a lock"))
     }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Error"))
-  )
-})
-
-describe("a waiter of a fair lock", () => {
-  it.live(
-    "A fair waiter that was granted the lock without learning of it, and asks again, holds it no longer than Redis keeps it",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const client = yield* clientThatLoses(server)
-        yield* client.run(Lock.withLock(ordinary, FairLock.make("other")))
-        yield* client.loseNext("fair_lock/acquire", { staysCut: true })
-        const waiter = yield* Effect.forkScoped(hold(client, FairLock.make("name"), { leaseTime: "30 seconds" }))
-        const late = yield* client.lost
-        assert.isTrue(Exit.isSuccess(yield* late.arrive))
-        const granted = yield* eventually(
-          "a part of the lease has passed",
-          () => redis.pttl("name"),
-          (left) => left < 29_000
-        )
-        yield* client.mend
-        const holding = yield* soon("the waiter learns that it has the lock", Fiber.join(waiter))
-        const remaining = yield* holding.remaining
-        const left = yield* Effect.promise(() => redis.pttl("name"))
-        assert.isAtLeast(left, Duration.toMillis(remaining), `granted with ${granted} ms`)
-        yield* holding.release
-      })
-    )
   )
 })
 

@@ -73,23 +73,6 @@ describe("an acquisition whose reply never comes", { concurrent: true }, () => {
       })
     )
   )
-
-  it.live(
-    "An acquisition whose reply never comes is rolled back when its caller gives up",
-    behindProxy(({ proxy, redis }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(proxy, { watchdogLeaseTime })
-        yield* warmUp(mine)
-        const { run } = mine
-        const asked = yield* proxy.stallRepliesAfter("report")
-        const acquisition = yield* Effect.forkScoped(run(ways.withLock))
-        yield* asked
-        yield* lockKey(redis, "report", "there")
-        yield* soon("the caller is free again", Fiber.interrupt(acquisition))
-        yield* lockKey(redis, "report", "gone")
-      })
-    )
-  )
 })
 
 describe("a release whose reply never comes", { concurrent: true }, () => {

@@ -9,22 +9,18 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import type { CandidateEvent, CandidateSettings } from "./fixtures/candidate.ts"
 import type { ClosingEvent, ClosingSettings } from "./fixtures/closing.ts"
-import type { HolderEvent, HolderSettings } from "./fixtures/holder.ts"
 import type { PermitsEvent, PermitsSettings } from "./fixtures/permits.ts"
 import type { StepperEvent, StepperSettings } from "./fixtures/stepper.ts"
 import type { VisitorEvent, VisitorSettings } from "./fixtures/visitor.ts"
 import type { WorkerEvent, WorkerSettings } from "./fixtures/worker.ts"
 import type { TurnsEvent, TurnsSettings } from "./fixtures/turns.ts"
-import type { MultiCounterEvent, MultiCounterSettings } from "./fixtures/multiCounter.ts"
 import type { QuorumCounterEvent, QuorumCounterSettings } from "./fixtures/quorumCounter.ts"
 import { eventually } from "../kit/eventually.ts"
 
 interface Programs {
   readonly candidate: { readonly settings: CandidateSettings; readonly event: CandidateEvent }
   readonly closing: { readonly settings: ClosingSettings; readonly event: ClosingEvent }
-  readonly multiCounter: { readonly settings: MultiCounterSettings; readonly event: MultiCounterEvent }
   readonly quorumCounter: { readonly settings: QuorumCounterSettings; readonly event: QuorumCounterEvent }
-  readonly holder: { readonly settings: HolderSettings; readonly event: HolderEvent }
   readonly permits: { readonly settings: PermitsSettings; readonly event: PermitsEvent }
   readonly stepper: { readonly settings: StepperSettings; readonly event: StepperEvent }
   readonly turns: { readonly settings: TurnsSettings; readonly event: TurnsEvent }

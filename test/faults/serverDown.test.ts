@@ -4,7 +4,7 @@ import { Effect, Exit, Fiber, Layer } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
 import { type Client, client, clientOf, clientOver, locksOver } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
-import { failure, storeError } from "../kit/exits.ts"
+import { storeError } from "../kit/exits.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { connected, disconnected, lockKey } from "../kit/server/conditions.ts"
 import { behindProxy, onServer } from "../kit/server/onServer.ts"
@@ -53,34 +53,6 @@ describe("a caller that gives up while the server is down", { concurrent: true }
       })
     )
   )
-
-  for (const [how, watchdogLeaseTime, downtime] of [
-    ["for less than the lease", "5 minutes", 0],
-    ["for longer than the lease", 500, 2000]
-  ] as const) {
-    it.live(
-      `A request to a server that hangs ${how} is refused when it continues, if its caller has given up`,
-      onServer(({ redis, server }) =>
-        Effect.gen(function* () {
-          const mine = yield* client(server, { commandTimeout: 1000, watchdogLeaseTime })
-          yield* mine.run(warmUp)
-          yield* Effect.promise(() => redis.del(token))
-          yield* server.pause
-          for (const exit of yield* callers(mine)) {
-            const error = failure(exit)
-            // the one whose waitTime ran out while another of its process was asking has not asked at all
-            assert.include(["LockStoreError", "TimeoutError", "LockTimeout"], (error as { readonly _tag: string })._tag)
-          }
-          // longer than commands may take effect
-          yield* Effect.sleep(downtime)
-          yield* server.resume
-          yield* connected(mine)
-          // each grant leaves a token
-          assert.strictEqual(yield* Effect.promise(() => redis.exists(token, "report")), 0, "it has granted the lock")
-        })
-      )
-    )
-  }
 
   it.live(
     "No command that was given up takes the lock, even over an application's own client, which sends commands again",

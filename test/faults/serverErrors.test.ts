@@ -5,7 +5,7 @@ import { Lock, type StoreReason } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { type Client, client } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
-import { loss, storeError } from "../kit/exits.ts"
+import { storeError } from "../kit/exits.ts"
 import { enter } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { connected, renewed } from "../kit/server/conditions.ts"
@@ -251,60 +251,6 @@ describe("a server that refuses", { concurrent: true }, () => {
           yield* works(mine)
         }),
       { args: ["--lua-time-limit", "50"] }
-    )
-  )
-
-  it.live(
-    "A key that is not a lock (WRONGTYPE) is refused, and its value stays as it is",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server)
-        yield* Effect.promise(() => redis.rpush("report", "a", "b"))
-        const error = storeError(yield* Effect.exit(mine.run(section)))
-        assert.strictEqual(error.reason, "WrongType")
-        assert.include(
-          error.message,
-          `"report" is not a Lock: the name is taken by a list (WRONGTYPE). Choose another name`
-        )
-        assert.strictEqual(storeError(yield* Effect.exit(mine.run(Lock.isLocked("report")))).reason, "WrongType")
-        assert.deepStrictEqual(yield* Effect.promise(() => redis.lrange("report", 0, -1)), ["a", "b"])
-        assert.deepStrictEqual(yield* Effect.promise(() => redis.keys("*")), ["report"])
-        yield* Effect.promise(() => redis.del("report"))
-        yield* works(mine)
-      })
-    )
-  )
-
-  it.live(
-    "A holder has lost its lock if somebody replaces it by a value of another type",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server, { watchdogLeaseTime: "6 seconds" })
-        const held = yield* enter(mine, "report")
-        const other = yield* enter(mine, "ledger")
-        yield* Effect.promise(() => redis.set("report", "x"))
-        assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
-        assert.isTrue(held.wasInterrupted())
-        assert.strictEqual(yield* Effect.promise(() => redis.getdel("report")), "x")
-        // the other one is renewed by the same command
-        yield* renewed(redis, "ledger", 1)
-        yield* other.holding.ensureHeld
-        yield* other.finish
-      })
-    )
-  )
-
-  it.live(
-    "Nothing is acquired if the token's key has no token (WRONGTYPE)",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server)
-        const key = "redisson_lock_token:{report}"
-        yield* Effect.promise(() => redis.rpush(key, "a"))
-        yield* refuses(mine, "WrongType")
-        assert.deepStrictEqual(yield* Effect.promise(() => redis.keys("*")), [key])
-        assert.deepStrictEqual(yield* Effect.promise(() => redis.lrange(key, 0, -1)), ["a"])
-      })
     )
   )
 })

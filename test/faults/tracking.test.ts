@@ -369,7 +369,7 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
     "The server does not tell of the renewals of the process itself: each is followed by one command that tracks, and nothing is verified",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
-        const mine = yield* client(server, { watchdogLeaseTime: "6 seconds" })
+        const mine = yield* client(server, { watchdogLeaseTime: "15 seconds" })
         const held = yield* hold(mine, "report")
         yield* renewed(redis, "report", 1)
         yield* isTracked(redis)
@@ -382,21 +382,6 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
         assert.isAtMost(field(stats, /evalsha:calls=/), 2 * renewals + 1)
         yield* isTracked(redis)
         yield* held.end
-      })
-    )
-  )
-
-  it.live(
-    "Sections of less than a second send no command more",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server, hour)
-        yield* mine.run(Lock.withLock(Effect.void, "report"))
-        yield* Effect.promise(() => redis.config("RESETSTAT"))
-        for (let i = 0; i < 300; i++) yield* mine.run(Lock.withLock(Effect.void, "report"))
-        const stats = yield* Effect.promise(() => redis.info("commandstats"))
-        assert.strictEqual(field(stats, /evalsha:calls=/), 600)
-        assert.notMatch(stats, /client\|(?:caching|tracking)/)
       })
     )
   )

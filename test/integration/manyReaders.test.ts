@@ -10,7 +10,6 @@ import { type Client, client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { hold } from "../faults/kinds.ts"
-import { expectWarning } from "../run/logs.ts"
 
 const { readLock, writeLock } = ReadWriteLock.make("page")
 const readers = "effect_redis_lock_readers:{page}"
@@ -113,25 +112,6 @@ describe("a lock that is read", () => {
   )
 
   it.live(
-    "A reader that leaves an inner hold of a long lease keeps the read lock for its outer lease only",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server)
-        const twice = Effect.gen(function* () {
-          const outer = yield* Lock.scoped(readLock, { leaseTime: minutes(5) })
-          const inner = yield* Lock.scoped(readLock, { leaseTime: minutes(20) })
-          yield* assertLives(redis, minutes(20))
-          yield* inner.release
-          yield* assertLives(redis, minutes(5))
-          yield* outer.release
-          yield* assertGone(redis)
-        })
-        yield* mine.run(Effect.scoped(twice))
-      })
-    )
-  )
-
-  it.live(
     "A read lock lives as long as a Java reader's hold, and is free when the last of both has left",
     onServer(({ redis, server }) =>
       Effect.gen(function* () {
@@ -213,27 +193,4 @@ describe("a lock that is read", () => {
       })
     )
   )
-
-  for (const [side, lock] of [
-    ["readers", readLock],
-    ["writer", writeLock]
-  ] as const) {
-    it.live(
-      `A lock that is freed by force of its ${side} leaves nothing behind`,
-      onServer(({ redis, server }) =>
-        Effect.gen(function* () {
-          expectWarning(/^The lock's scope has closed, but its release went wrong\./)
-          const mine = yield* client(server)
-          const another = yield* client(server)
-          const program = Effect.gen(function* () {
-            if (side === "writer") yield* Lock.scoped(writeLock)
-            yield* Lock.scoped(readLock)
-            assert.isTrue(yield* another.run(Lock.forceRelease(lock)))
-            yield* assertGone(redis)
-          })
-          yield* Effect.exit(mine.run(Effect.scoped(program)))
-        })
-      )
-    )
-  }
 })

@@ -1,5 +1,5 @@
 /**
- * How soon fair waiters are served behind those whose processes have died, to the millisecond: in virtual time. Real processes are killed in
+ * How soon fair waiters are served behind those whose processes have died, to the millisecond: in virtual time. A real process is stopped in
  * faults/fairQueue.
  */
 import { assert, it } from "@effect/vitest"

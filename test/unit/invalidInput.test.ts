@@ -231,7 +231,7 @@ const leases: Record<string, Take> = {
   "PermitSemaphore.withPermit": (leaseTime) => PermitSemaphore.withPermit(Effect.void, "a", { leaseTime }),
   "PermitSemaphore.withPermitIfAvailable": (leaseTime) =>
     PermitSemaphore.withPermitIfAvailable(Effect.void, "a", { leaseTime }),
-  "RedisLock.layerFromStore": (watchdogLeaseTime) =>
+  "RedisLock.layerFromStore, watchdogLeaseTime": (watchdogLeaseTime) =>
     Layer.build(Layer.provide(RedisLock.layerFromStore({ watchdogLeaseTime }), counting)),
   ...Object.fromEntries(
     Object.entries(locks).map(([title, make]): [string, Take] => [
@@ -242,7 +242,7 @@ const leases: Record<string, Take> = {
 }
 
 const periods: Record<string, Take> = {
-  "Semaphore.trySetPermits": (timeToLive) => Semaphore.trySetPermits("a", 1, { timeToLive }),
+  "Semaphore.trySetPermits, timeToLive": (timeToLive) => Semaphore.trySetPermits("a", 1, { timeToLive }),
   "RedisLock.layerFromStore, fallbackInterval": (fallbackInterval) =>
     Layer.build(Layer.provide(RedisLock.layerFromStore({ fallbackInterval }), counting)),
   "RedisLock.layerFromStore, releaseTimeout": (releaseTimeout) =>
@@ -349,7 +349,8 @@ describe("what cannot be is refused by a typed error, before any command", () =>
     title: string,
     tag: "InvalidLockName" | "InvalidLockOptions",
     takes: Record<string, Take>,
-    values: ReadonlyArray<unknown>
+    values: ReadonlyArray<unknown>,
+    of: (name: string) => RegExp
   ) => {
     for (const [name, take] of Object.entries(takes)) {
       it.live(`Invalid input is refused before any command: ${title} of ${name}`, () =>
@@ -357,19 +358,22 @@ describe("what cannot be is refused by a typed error, before any command", () =>
           for (const value of values) {
             const message = yield* refuses(tag, () => take(value))
             assert.isBelow(message.length, 300)
+            assert.match(message, of(name))
           }
         }).pipe(Effect.scoped, Effect.provide(service))
       )
     }
   }
 
-  table("a bad name", "InvalidLockName", byName, badNames)
-  table("a bad waitTime", "InvalidLockOptions", waits, given(badDurations))
-  table("a bad leaseTime", "InvalidLockOptions", leases, given(badLeases))
-  table("a bad period", "InvalidLockOptions", periods, given(badPeriods))
-  table("a bad timeout", "InvalidLockOptions", timeouts, [...given(badPeriods), "25 hours", "13 days"])
+  table("a bad name", "InvalidLockName", byName, badNames, () => /cannot name/)
+  table("a bad waitTime", "InvalidLockOptions", waits, given(badDurations), () => /^waitTime: /)
+  table("a bad leaseTime", "InvalidLockOptions", leases, given(badLeases), () => /^(?:watchdogL|l)easeTime: /)
+  /** The option stands behind the function. */
+  const named = (name: string) => new RegExp(name.match(/, (\w+)/)![1]!)
+  table("a bad period", "InvalidLockOptions", periods, given(badPeriods), named)
+  table("a bad timeout", "InvalidLockOptions", timeouts, [...given(badPeriods), "25 hours", "13 days"], named)
   for (const [name, [take, values]] of Object.entries(others)) {
-    table("a bad value", "InvalidLockOptions", { [name]: take }, values)
+    table("a bad value", "InvalidLockOptions", { [name]: take }, values, named)
   }
 
   it.live("Holding.renew refuses a bad lease", () =>

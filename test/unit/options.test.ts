@@ -21,33 +21,6 @@ it.effect("The watchdog's lease is 30 seconds by default", () =>
   })
 )
 
-it.effect("Bad settings fail the layer, and the error names the option", () =>
-  Effect.gen(function* () {
-    const bad: ReadonlyArray<RedisLock.RedisLockOptions> = [
-      { watchdogLeaseTime: 0 },
-      { watchdogLeaseTime: "Infinity" },
-      { fallbackInterval: -1 },
-      { releaseTimeout: Number.NaN }
-    ]
-    for (const options of bad) {
-      const error = yield* Effect.flip(Effect.provide(lease, memory(RedisLock.layerFromStore(options))))
-      assert.strictEqual(error._tag, "InvalidLockOptions")
-      assert.include(error.message, Object.keys(options)[0]!)
-    }
-  })
-)
-
-it.effect("Bad timeouts fail the driver's layer before it connects", () =>
-  Effect.gen(function* () {
-    for (const options of [{ commandTimeout: 0 }, { commandTimeout: Number.NaN }, { connectTimeout: -1 }]) {
-      const error = yield* Effect.flip(Layer.build(IoRedis.layer({ url: "redis://127.0.0.1:1", ...options })))
-      assert.strictEqual(error._tag, "InvalidLockOptions")
-    }
-    const error = yield* Effect.flip(Layer.build(IoRedis.layer({ url: "redis://127.0.0.1:1" })))
-    assert.strictEqual(error._tag, "RedisDriverError")
-  })
-)
-
 it.effect("Settings can come from the environment", () =>
   Effect.gen(function* () {
     const settings = yield* Effect.provide(
