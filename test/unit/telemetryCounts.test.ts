@@ -1,6 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import {
+  CountDownLatch,
   FairLock,
   Lock,
   LockMetrics,
@@ -12,6 +13,7 @@ import {
   RedisLock,
   RedLock,
   Semaphore,
+  SpinLock,
   type StoreReason
 } from "effect-redis-lock"
 import { PrometheusMetrics } from "effect/observability"
@@ -301,6 +303,29 @@ it.effect("A waiter that is woken by the interval is counted as polling, and one
     yield* Fiber.join(long)
     yield* Fiber.join(patient)
   }).pipe(Effect.provide(live), withOwnMetrics)
+)
+
+it.effect(
+  "The polls of a SpinLock, which does nothing else, do not count, nor do those of a latch, which has no metrics",
+  () =>
+    Effect.gen(function* () {
+      const spin = SpinLock.make("spin")
+      yield* CountDownLatch.trySetCount("latch", 1)
+      yield* Effect.forkChild(elsewhere(Lock.withLock(Effect.sleep("10 seconds"), spin)))
+      yield* TestClock.adjust(100)
+      const waiters = [
+        yield* Effect.forkChild(Lock.withLock(Effect.void, spin)),
+        yield* Effect.forkChild(CountDownLatch.await("latch"))
+      ]
+      yield* TestClock.adjust("5 seconds")
+      const counts = yield* metricValues
+      assert.strictEqual(counts["redis_lock.polls lock.kind=spin"], 0)
+      const kinds = Object.keys(counts).map((name) => /lock.kind=(\w+)/.exec(name)?.[1])
+      assert.deepStrictEqual([...new Set(kinds)], ["spin"])
+      yield* CountDownLatch.countDown("latch")
+      yield* TestClock.adjust("10 seconds")
+      for (const waiter of waiters) yield* Fiber.join(waiter)
+    }).pipe(Effect.provide(live), withOwnMetrics)
 )
 
 it.effect("Commands that fail are counted by their reason, and every reason is there from the start", () =>

@@ -32,7 +32,7 @@ export const awaitLatch = (request: LatchRequest): Effect.Effect<void, LatchTime
     const startedAt = client.now()
     if (waitMillis <= 0) return Effect.flatMap(restore(look(request)), (count) => endAt(request, startedAt, count))
     const waitsUntil = startedAt + waitMillis
-    const joined = client.lines.join(key, "latch", { kind: latchTitle, waitsUntil })
+    const joined = client.lines.join(key, "latch", { waitsUntil })
     return Effect.flatMap(joined, ([line, waiter]) => {
       // waiters that join during a request are served by the next one
       line.changed()

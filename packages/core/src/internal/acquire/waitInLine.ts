@@ -42,7 +42,7 @@ export const waitInLine = (
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, identity, keys, kind } = request
   const wanted = {
-    kind: kind.name,
+    kind: kind.backoff === undefined ? kind.name : undefined,
     identity,
     waitsUntil: startedAt + request.waitMillis,
     atHead: kind.mode !== "read" && earlier !== undefined,

@@ -23,8 +23,8 @@ const othersTurnMillis = 10
 
 /** How a fiber joins a line. */
 export interface Wanted {
-  /** The kind of lock, for metrics. */
-  readonly kind: string
+  /** The kind of lock under which its polls count; none for a latch, which has no metrics, and for a lock that always polls. */
+  readonly kind?: string | undefined
   /** The identity that may re-enter a lock that is acquired meanwhile. */
   readonly identity?: Identity | undefined
   /** How many permits it wants. Default: 1. */
@@ -37,7 +37,7 @@ export interface Wanted {
 
 /** One fiber that waits. */
 export class Waiter implements Alarm, Linked<Waiter> {
-  readonly kind: string
+  readonly kind: string | undefined
   readonly identity: Identity | undefined
   readonly permits: number
   readonly waitsUntil: number
@@ -319,7 +319,8 @@ export class Line {
   /** The alarm of the waiter that has the turn. */
   rang(waiter: Waiter): void {
     const { client, stage } = this
-    if (stage._tag === "Asleep" && !stage.isQuiet && !waiter.isLate) client.telemetry.of(waiter.kind).polls++
+    const { isLate, kind } = waiter
+    if (stage._tag === "Asleep" && !stage.isQuiet && !isLate && kind !== undefined) client.telemetry.of(kind).polls++
     this.on({ _tag: "Rang", now: client.now() })
     this.#wakeAsker()
   }
