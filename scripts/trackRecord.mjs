@@ -761,6 +761,36 @@ const fixes = {
     file: `${internal}/hold/AnonymousPermits.ts`,
     fixed: "const driftFactor = 0.0005",
     broken: "const driftFactor = 0.01"
+  },
+  "hold-of-a-tick": {
+    file: `${internal}/coordination/schedule.ts`,
+    fixed: '        if (state === "running") restartMaxHold(holding)\n',
+    broken: ""
+  },
+  "counted-pauses": {
+    file: `${internal}/acquire/waitInLine.ts`,
+    fixed: "kind.backoff === undefined ? kind.name : undefined,",
+    broken: "kind.name,"
+  },
+  "never-completed": {
+    file: "packages/core/src/Singleton.ts",
+    fixed: 'Effect.retry(warned, Schedule.spaced("30 seconds"))',
+    broken: "completed"
+  },
+  "refused-result": {
+    file: `${internal}/coordination/record.ts`,
+    fixed: "(error.isTransient || (!isFinal(error) && now() < until))",
+    broken: "error.isTransient"
+  },
+  "result-not-stored": {
+    file: "packages/core/src/RunOnce.ts",
+    fixed: "? error : notStored(error)",
+    broken: "? error : error"
+  },
+  "half-a-time-to-live": {
+    file: `${internal}/coordination/record.ts`,
+    fixed: 'parsePeriod("ttl", ttl)',
+    broken: 'typeof ttl === "object" ? 5000 : parsePeriod("ttl", ttl)'
   }
 }
 

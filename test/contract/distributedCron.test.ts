@@ -246,6 +246,36 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
     })
   )
 
+  it.effect("The maxHold of a client bounds each tick, and not all that are worked off one after the other", () =>
+    Effect.gen(function* () {
+      expectWarning(/A schedule was interrupted by a failure, and tries again/)
+      const begun: Array<number> = []
+      const completed: Array<number> = []
+      const job = DistributedCron.layer({
+        name: freshName("cron"),
+        cron: everySecond,
+        catchUp: "all",
+        execute: Effect.gen(function* () {
+          const tick = yield* scheduled
+          begun.push(tick)
+          // the fifth one hangs
+          yield* begun.length === 5 ? Effect.never : Effect.sleep(begun.length === 1 ? 0 : "2 seconds")
+          completed.push(tick)
+        })
+      })
+      const before = yield* process(job)
+      while (begun.length === 0) yield* TestClock.adjust("100 millis")
+      yield* before.close
+      yield* TestClock.adjust("10 seconds")
+      const after = yield* process(job, 0, { maxHold: "5 seconds" })
+      yield* TestClock.adjust("40 seconds")
+      yield* after.close
+      assert.isAbove(begun.length, 10)
+      assertConsecutive(begun.slice(0, 10))
+      assert.deepStrictEqual(completed.slice(0, 9), [...begun.slice(0, 4), ...begun.slice(5, 10)])
+    })
+  )
+
   /** Has the store forget the last tick of a schedule, and its lock. */
   const loseData = Effect.fnUntraced(function* (name: string) {
     const store = yield* LockStore.LockStore

@@ -3,7 +3,15 @@
  */
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Option, References, Schema } from "effect"
-import { InvalidLockName, InvalidLockOptions, Lock, LockReentered, RedisLock, RunOnce } from "effect-redis-lock"
+import {
+  InvalidLockName,
+  InvalidLockOptions,
+  Lock,
+  LockReentered,
+  LockStoreError,
+  RedisLock,
+  RunOnce
+} from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
@@ -148,6 +156,47 @@ const contract = (backend: Backend): void => {
           })
         )
       }
+
+      for (const reason of ["OutOfMemory", "PersistenceFailed", "Failed"] as const) {
+        it.effect(`A result is stored although Redis refuses it at first: ${reason}`, () =>
+          Effect.gen(function* () {
+            const once = numbered()
+            const result = { number: 1 }
+            let refused = 0
+            const run = RunOnce.run(Effect.succeed(result), once).pipe(
+              over((store) =>
+                wrappedStore(store, ({ fail, operation, run }) =>
+                  operation === "record/write" && refused++ < 2 ? fail(reason) : run()
+                )
+              )
+            )
+            assert.strictEqual(yield* joined(yield* background(run)), result)
+            assert.deepStrictEqual(yield* RunOnce.result(once), Option.some(result))
+          })
+        )
+      }
+
+      it.effect(
+        "A result that Redis refuses for longer than a lease is lost, and the failure says that the work is done",
+        () =>
+          Effect.gen(function* () {
+            const once = numbered()
+            const run = RunOnce.run(Effect.succeed({ number: 1 }), once).pipe(
+              over(
+                (store) =>
+                  wrappedStore(store, ({ fail, operation, run }) =>
+                    operation === "record/write" ? fail("OutOfMemory") : run()
+                  ),
+                { watchdogLeaseTime: "1 second" }
+              )
+            )
+            const error = yield* joined(yield* background(Effect.flip(run)))
+            assert.instanceOf(error, LockStoreError)
+            assert.deepInclude(error, { lock: once.name, reason: "OutOfMemory", workDone: true })
+            assert.include(error.message, "the work is done")
+            assert.isFalse(yield* Lock.isLocked(once.name))
+          })
+      )
 
       it.effect("A runner that is interrupted is taken over by the next one that waits", () =>
         Effect.gen(function* () {
@@ -330,7 +379,7 @@ const contract = (backend: Backend): void => {
             assert.propertyVal(yield* Effect.flip(RunOnce.result(once)), "_tag", "SchemaError")
             const nameless = RunOnce.make("", { ttl: "1 hour", result: Schema.String })
             assert.instanceOf(yield* Effect.flip(RunOnce.run(Effect.succeed(""), nameless)), InvalidLockName)
-            for (const ttl of [0, Infinity, -1] as const) {
+            for (const ttl of [0, Infinity, -1, Number.NaN, { hours: "1", seconds: 5 } as unknown as Duration.Input]) {
               const error = yield* Effect.flip(RunOnce.run(Effect.succeed({ number: 1 }), numbered(ttl)))
               assert.instanceOf(error, InvalidLockOptions)
               assert.strictEqual(error.option, "ttl")

@@ -7,11 +7,12 @@ import { InvalidLockName, LeaderElection, Lock, type RedisLock, Singleton } from
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
 import { type Backend, backends, coordinated } from "./coordinated.ts"
 
 const contract = (backend: Backend): void => {
-  const { elsewhere, suite, until, virtual } = coordinated(backend)
+  const { elsewhere, over, suite, until, virtual } = coordinated(backend)
 
   /** Builds the layer as another process would, until it is told to close. */
   const process = Effect.fnUntraced(function* (layer: Layer.Layer<never, InvalidLockName, RedisLock.RedisLock>) {
@@ -161,6 +162,38 @@ const contract = (backend: Backend): void => {
       )
 
       if (virtual) {
+        it.effect("When it has ended while Redis is out of memory, that is logged, and everybody sees it later", () =>
+          Effect.gen(function* () {
+            expectWarning(/A singleton has completed, but Redis has not taken note of that yet/)
+            const name = freshName("singleton")
+            let writes = 0
+            let isFull = true
+            const told = yield* Deferred.make<void>()
+            const layer = Singleton.layer(name, Effect.void)
+            const only = yield* background(
+              Effect.andThen(Layer.build(Layer.fresh(layer)), Deferred.await(told)).pipe(
+                Effect.scoped,
+                over((store) =>
+                  wrappedStore(store, ({ fail, operation, run }) =>
+                    operation === "record/write" && ++writes > 1 && isFull ? fail("OutOfMemory") : run()
+                  )
+                )
+              )
+            )
+            const health: Array<string> = []
+            yield* background(
+              Stream.runForEach(Singleton.health(name), ({ _tag }) => Effect.sync(() => health.push(_tag)))
+            )
+            yield* TestClock.adjust("5 minutes")
+            assert.strictEqual(health.at(-1), "Running")
+            isFull = false
+            yield* TestClock.adjust("2 minutes")
+            assert.strictEqual(health.at(-1), "Completed")
+            yield* Deferred.succeed(told, undefined)
+            yield* Fiber.join(only)
+          })
+        )
+
         it.effect(
           "It is restarted after pauses that double up to a minute, and after ten minutes without a failure begin anew",
           () =>

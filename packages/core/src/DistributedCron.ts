@@ -71,7 +71,8 @@ export interface DistributedCronOptions<E, R> {
  *
  * The Redis server's clock decides when a tick is due, and the tick is recorded next to the lock of the schedule's name before it runs. So
  * a process whose clock is seconds off, or that was stopped for a while, neither repeats a tick nor runs it early. Ticks hold that lock
- * while they run, unless `overlap` is `"allow"`: losing it interrupts the run, and `Lock.currentHolding(name)` has the fencing token.
+ * while they run, unless `overlap` is `"allow"`: losing it interrupts the run, and `Lock.currentHolding(name)` has the fencing token. The
+ * client's `maxHold` bounds each tick.
  *
  * **When to use**
  *

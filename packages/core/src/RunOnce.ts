@@ -6,7 +6,7 @@
  *
  * @since 0.3.0
  */
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { dual, identity } from "effect/Function"
 import * as Option from "effect/Option"
@@ -14,11 +14,11 @@ import * as Pipeable from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import type * as Types from "effect/Types"
-import { holdingOf, recordOf } from "./internal/coordination/record.ts"
+import { holdingOf, resultOf } from "./internal/coordination/record.ts"
 import { printsAs } from "./internal/report/shown.ts"
 import { reconnecting } from "./internal/time/clock.ts"
 import * as Lock from "./Lock.ts"
-import { type CommandError, InvalidLockOptions, LockLost, type LockReentered, LockStoreError } from "./LockError.ts"
+import { type CommandError, LockLost, type LockReentered, LockStoreError } from "./LockError.ts"
 import * as NonReentrantLock from "./NonReentrantLock.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
@@ -132,15 +132,7 @@ class Once<A, R> extends Pipeable.Class implements RunOnce<A, R> {
 
   /** The record of the result, and how long it is kept, in milliseconds. */
   get kept() {
-    const lifeMillis = Option.match(Duration.fromInput(this.ttl), {
-      onNone: () => 0,
-      onSome: (ttl) => Math.ceil(Duration.toMillis(ttl))
-    })
-    return Effect.filterOrFail(
-      Effect.map(recordOf(this.lock, "result"), (record) => ({ record, lifeMillis })),
-      () => lifeMillis > 0 && Number.isSafeInteger(lifeMillis),
-      () => new InvalidLockOptions({ option: "ttl", problem: "it must be longer than zero, and finite" })
-    )
+    return resultOf(this.lock, this.ttl)
   }
 }
 
@@ -172,9 +164,10 @@ export const provide: {
  *
  * **Gotchas**
  *
- * The work can happen twice: if the process dies before the result is stored, or if Redis loses its data. A `LockLost`, or a
- * `LockStoreError` after the effect has completed, means that the work may have been done, but Redis has not confirmed that its result is
- * stored. Once it has, the caller gets the result: a release that then fails or finds the lock lost is only logged.
+ * The work can happen twice: if the process dies before the result is stored, or if Redis loses its data. A `LockLost` means that the work
+ * may have been done. A `LockStoreError` whose `workDone` is true means that it was done, but Redis has not confirmed that its result is
+ * stored: while the lock is held, transient failures are repeated, and refusals that may pass (`OutOfMemory`, `PersistenceFailed`, ...) for a lease, 30
+ * seconds by default. Once it is stored, the caller gets the result: a release that then fails or finds the lock lost is only logged.
  *
  * Fails as the effect does, with `LockLost` when the lock was lost after the effect had begun, `LockStoreError` when Redis refuses permanently,
  * `SchemaError` when the result cannot be encoded or a stored one cannot be decoded, and with `InvalidLockName` and
@@ -225,7 +218,8 @@ export const run: {
       isRunning = true
       const result = yield* self
       const value = yield* Schema.encodeEffect(json)(result)
-      yield* record.write(yield* holdingOf(lock), { value, version: 1, lifeMillis })
+      const written = record.write(yield* holdingOf(lock), { value, version: 1, lifeMillis })
+      yield* Effect.mapError(written, (error) => (error._tag === "LockLost" ? error : notStored(error)))
       return (stored = Option.some(result))
     })
     /** The stored result, whatever becomes of the release. */
@@ -254,6 +248,17 @@ export const run: {
     return Option.getOrThrow(yield* Effect.raceFirst(inTurn, Effect.asSome(byOthers)))
   })
 )
+
+/** The error of a result that Redis has not taken: it says that the work was done, so that nobody repeats it. */
+const notStored = ({ cause, lock, mayHaveRun, reason }: LockStoreError): LockStoreError =>
+  new LockStoreError({
+    operation: "record/write (the work is done; its result is not known to be stored)",
+    lock,
+    reason,
+    mayHaveRun,
+    workDone: true,
+    cause
+  })
 
 /**
  * The stored result, if there is one. Runs nothing, and does not wait.

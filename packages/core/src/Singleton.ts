@@ -112,7 +112,17 @@ const run = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>, options: Sin
   let hasCompleted = false
   const work = Effect.tap(effect, () => Effect.sync(() => (hasCompleted = true)))
   const once = Effect.suspend(() => (hasCompleted ? Effect.void : work))
-  const body = Effect.andThen(once, Effect.andThen(Effect.ignore(completed), Effect.never))
+  const warned = Effect.tapErrorTag(completed, "LockStoreError", (error) =>
+    Effect.annotateLogs(
+      Effect.logWarning(
+        "A singleton has completed, but Redis has not taken note of that yet; it is told again.",
+        error
+      ),
+      { singleton: name }
+    )
+  )
+  const told = Effect.ignore(Effect.retry(warned, Schedule.spaced("30 seconds")))
+  const body = Effect.andThen(once, Effect.andThen(told, Effect.never))
   return LeaderElection.whileLeader(body, election, { proclaim: "Running" }).pipe(
     Effect.sandbox,
     // not reached where it is interrupted from outside, as the layer closes

@@ -6,6 +6,7 @@
  * users cannot have.
  */
 import * as Deferred from "effect/Deferred"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import * as Hash from "effect/Hash"
@@ -20,7 +21,8 @@ import type { LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Hold } from "../hold/Hold.ts"
 import type { LockImpl } from "../locks/LockImpl.ts"
-import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
+import { type Invalid, isInvalid, parsePeriod } from "../options/acquireOptions.ts"
+import { isFinal } from "../store/failures.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { clear, type LockRecord, read, type RecordState, type RecordUse, write } from "../store/operations/record.ts"
 import { growing, jittered } from "../time/clock.ts"
@@ -111,7 +113,10 @@ export class HolderRecord {
     )
   }
 
-  /** Writes as the holder of the lock, retrying transient failures while it holds the lock. */
+  /**
+   * Writes as the holder of the lock. Transient failures are retried while it holds the lock; refusals that may pass, such as that of a full
+   * memory, only for as long as its lease lasts without another renewal, as others wait meanwhile.
+   */
   write(
     holding: Holding,
     {
@@ -123,13 +128,14 @@ export class HolderRecord {
     const { owner, token } = holding
     const { lease } = holding as Hold
     const { now, store } = this.#client
+    const until = lease.deadline
     const command = write(this.#keys, this.#use, { owner, token, version, value }, lifeMillis, store.publish)
     const attempt = Effect.flatMap(
       Effect.flatMap(holding.ensureHeld, () => store.run(command)),
       (reply) => (reply === 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", now())))
     )
     return Effect.retry(attempt, {
-      while: (error) => error._tag === "LockStoreError" && error.isTransient,
+      while: (error) => error._tag === "LockStoreError" && (error.isTransient || (!isFinal(error) && now() < until)),
       // short pauses, as the lease ends soon, and others wait for the record
       schedule: growing("50 millis", "1 second")
     })
@@ -159,6 +165,14 @@ export const recordOf = <R>(lock: Lock.Lock<R, unknown>, use: RecordUse): Effect
     return isInvalid(at) ? Effect.fail(at) : Effect.succeed(new HolderRecord(at.client, at.keys, use))
   })
 
+/** The record of a result beside the lock, and how long it is kept, in milliseconds. */
+export const resultOf = <R>(lock: Lock.Lock<R, unknown>, ttl: Duration.Input) => {
+  const lifeMillis = parsePeriod("ttl", ttl)
+  return Effect.flatMap(recordOf(lock, "result"), (record) =>
+    typeof lifeMillis === "number" ? Effect.succeed({ record, lifeMillis }) : Effect.fail(lifeMillis)
+  )
+}
+
 /** The records that fibers wait for. Nothing closes them all: a watch ends with the last fiber that waits, or with its client. */
 const watches = Effect.runSync(
   Effect.provideService(RcMap.make({ lookup: ({ watch }: HolderRecord) => watch }), Scope.Scope, Scope.makeUnsafe())
@@ -171,3 +185,9 @@ export const holdingOf = <R>(lock: Lock.Lock<R, unknown>): Effect.Effect<Holding
     InvalidLockName: Effect.die,
     InvalidLockOptions: Effect.die
   })
+
+/** Counts the client's `maxHold` from now on. */
+export const restartMaxHold = (holding: Holding): void => {
+  const { lease } = holding as Hold
+  if (lease.heldUntil !== undefined) lease.heldUntil = lease.client.now() + lease.client.options.maxHoldMillis
+}

@@ -11,7 +11,7 @@ import * as Lock from "../../Lock.ts"
 import type { LockLost, LockReentered, LockStoreError } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import { growing } from "../time/clock.ts"
-import { holdingOf, recordOf } from "./record.ts"
+import { holdingOf, recordOf, restartMaxHold } from "./record.ts"
 
 export interface Job<R> {
   readonly cron: Cron.Cron
@@ -67,7 +67,10 @@ export const makeTurn = <R>(lock: Lock.Lock<RedisLock, LockReentered>, { catchUp
     const note = (tick: number, state: "running" | "done"): Effect.Effect<void, LockLost | LockStoreError, RedisLock> =>
       Effect.gen(function* () {
         const version = tick * 2 + (state === "done" ? 1 : 0)
-        yield* record.write(yield* holdingOf(lock), { value: `${tick} ${state}`, version })
+        const holding = yield* holdingOf(lock)
+        // it bounds a tick, and not all that are worked off under one hold
+        if (state === "running") restartMaxHold(holding)
+        yield* record.write(holding, { value: `${tick} ${state}`, version })
         settled = tick
       })
 
