@@ -96,12 +96,13 @@ describe("a chaos run of a few seconds", () => {
           { at: 600, fault: "reset", of: 1, lasts: 1 }
         ]
       })
+      // where they are served late, the second fault never begins
       const [blocked, reset] = report.faults.map(
-        (fault) => report.events.find(({ line }) => line === describeFault(fault))!.at
+        (fault) => report.events.find(({ line }) => line === describeFault(fault))?.at
       )
       assert.isTrue(
         report.events.some(
-          ({ at, line }) => at > blocked! + 3000 && at < reset! && /^process 0, plain-\d: enters/.test(line)
+          ({ at, line }) => at > blocked! + 3000 && at < (reset ?? Number.POSITIVE_INFINITY) && /^process 0, plain-\d: enters/.test(line)
         ),
         shown(report)
       )
