@@ -31,8 +31,8 @@ const makeUntold = (answer: (owner: string) => Effect.Effect<number, LockStoreEr
       () => clock.currentTimeMillisUnsafe(),
       (effect) => void begun.push(effect)
     )
-    const add = (owner: string, until: number, from = 0) =>
-      untold.add({ command: release(new LockKeys("a"), owner, "PUBLISH"), from, until })
+    const add = (owner: string, until: number, from = 0, mayBeNothing = false) =>
+      untold.add({ command: release(new LockKeys("a"), owner, "PUBLISH"), from, until, mayBeNothing })
     return { add, asked, begun }
   })
 
@@ -56,6 +56,22 @@ it.effect("Of too many releases of which a member was not told, those are kept t
     assert.isAtMost(told.size, 5000)
     for (const number of told) assert.isAtLeast(Number(number), 20_000 - told.size)
   })
+)
+
+it.effect(
+  "Of too many releases of which a member was not told, those are kept of which it had the lock for certain",
+  () =>
+    Effect.gen(function* () {
+      let isDown = true
+      const { add, asked, begun } = yield* makeUntold(() => (isDown ? failing("TimedOut") : Effect.succeed(1)))
+      for (let i = 0; i < 10; i++) add(`held ${i}`, 30_000)
+      for (let i = 0; i < 20_000; i++) add(`denied ${i}`, 40_000, 0, true)
+      yield* background(begun[0]!)
+      yield* TestClock.adjust("10 seconds")
+      isDown = false
+      yield* TestClock.adjust("2 seconds")
+      for (let i = 0; i < 10; i++) assert.include(asked, `held ${i}`)
+    })
 )
 
 it.effect("A member is told of the releases that it can run although it cannot run the one that comes first", () =>

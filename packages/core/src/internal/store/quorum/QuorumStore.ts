@@ -213,7 +213,7 @@ export class QuorumStore {
       const from = isUnsettled ? unsettled.lastEffectAt + 1 : now
       // what takes effect late also ends late
       const until = Math.max(overAt, from) + this.members[i]!.store.commandLifeMillis
-      this.#untold[i]!.add({ command, from, until })
+      this.#untold[i]!.add({ command, from, until, mayBeNothing: isUnsettled })
     }
   }
 

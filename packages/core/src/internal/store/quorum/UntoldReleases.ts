@@ -9,7 +9,7 @@ import { commandAt, type Member } from "./QuorumCall.ts"
 /** A limit to the memory that they take, and to what is sent to a member that has come back. */
 const most = 5000
 
-/** How many of these are kept when there are as many: those that would free themselves last. */
+/** How many of these are kept when there are as many: those of locks that the member had, and of these the ones that would free themselves last. */
 const mostKept = 4000
 
 /** How many are under way at once: whatever else is sent to the member meanwhile is behind these alone. */
@@ -21,6 +21,8 @@ interface UntoldRelease {
   readonly from: number
   /** When nothing is left to release. */
   readonly until: number
+  /** Whether the member may have granted nothing: it has not answered the request. */
+  readonly mayBeNothing: boolean
 }
 
 /**
@@ -40,11 +42,13 @@ export class UntoldReleases {
     this.#fork = fork
   }
 
-  add({ command, from, until }: UntoldRelease): void {
+  add(release: UntoldRelease): void {
     if (this.#releases.length >= most) {
-      this.#releases = this.#releases.toSorted((a, b) => b.until - a.until).slice(0, mostKept)
+      const byWorth = (a: UntoldRelease, b: UntoldRelease) =>
+        Number(a.mayBeNothing) - Number(b.mayBeNothing) || b.until - a.until
+      this.#releases = this.#releases.toSorted(byWorth).slice(0, mostKept)
     }
-    this.#releases.push({ command: keepingPlace(command), from, until })
+    this.#releases.push({ ...release, command: keepingPlace(release.command) })
     if (this.#isTelling) return
     this.#isTelling = true
     this.#fork(this.#tell(1, firstPauseMillis))
