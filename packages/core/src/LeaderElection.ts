@@ -90,7 +90,7 @@ export interface Leadership<in A = never> {
   readonly awaitLost: Effect.Effect<never, LockLost>
   /**
    * Replaces the value that every process can read. Redis accepts it only from the current leader. Transient failures are retried for as long
-   * as the leadership lasts; refusals that may pass, such as `OutOfMemory`, for as long as its lease does without another renewal.
+   * as the leadership lasts; refusals that may pass, such as `OutOfMemory`, for the length of a lease.
    */
   readonly proclaim: (value: A) => Effect.Effect<void, LockLost | LockStoreError | Schema.SchemaError>
   /** Hands over immediately; closing the scope then does nothing more. Safe to call again. */

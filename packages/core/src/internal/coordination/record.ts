@@ -115,7 +115,7 @@ export class HolderRecord {
 
   /**
    * Writes as the holder of the lock. Transient failures are retried while it holds the lock; refusals that may pass, such as that of a full
-   * memory, only for as long as its lease lasts without another renewal, as others wait meanwhile.
+   * memory, only for the length of a lease, as others wait meanwhile.
    */
   write(
     holding: Holding,
@@ -127,8 +127,8 @@ export class HolderRecord {
   ): Effect.Effect<void, LockLost | LockStoreError> {
     const { owner, token } = holding
     const { lease } = holding as Hold
-    const { now, store } = this.#client
-    const until = lease.deadline
+    const { now, options, store } = this.#client
+    const until = now() + options.watchdogLeaseMillis
     const command = write(this.#keys, this.#use, { owner, token, version, value }, lifeMillis, store.publish)
     const attempt = Effect.flatMap(
       Effect.flatMap(holding.ensureHeld, () => store.run(command)),
