@@ -175,7 +175,7 @@ const proved = [
     "A lock on a cluster is acquired and released on every master, again and again",
     [25, 26]
   ],
-  ["contract/cluster.test.ts", "a Redis Cluster over ioredis", [58, 113]],
+  ["integration/cluster.test.ts", "A lock is handed over on a cluster: ${kind}", [58, 113]],
   [
     "integration/manyReaders.test.ts",
     "A read lock lives as long as the longest of its holds, in whatever order its readers leave",

@@ -4,7 +4,7 @@ import { LockStore } from "effect-redis-lock"
 import { afterAll } from "vitest"
 import { TheCluster } from "../kit/server/cluster.ts"
 import { contract } from "./suite.ts"
-import { fair, fenced, nonReentrant, reentrant, spin, write } from "./suite/kinds.ts"
+import { fair, reentrant, write } from "./suite/kinds.ts"
 
 // one cluster for all suites, which build the store anew
 const runtime = ManagedRuntime.make(TheCluster.layer())
@@ -18,6 +18,6 @@ const store = Layer.unwrap(
 )
 
 // writers come with readers
-for (const kind of [reentrant, fair, fenced, nonReentrant, spin, write]) {
+for (const kind of [reentrant, fair, write]) {
   contract({ name: "a Redis Cluster over ioredis", store, time: "real" }, kind)
 }

@@ -4,13 +4,18 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import {
   CountDownLatch,
+  FairLock,
+  FencedLock,
   type Holding,
   Lock,
   MultiLock,
+  NonReentrantLock,
   PermitSemaphore,
+  ReadWriteLock,
   RedisDriver,
   type RedisLock,
-  Semaphore
+  Semaphore,
+  SpinLock
 } from "effect-redis-lock"
 import { Cluster } from "ioredis"
 import { readFile } from "node:fs/promises"
@@ -19,7 +24,7 @@ import { clientOf, locksOver } from "../kit/clients.ts"
 import { eventually, soon, until } from "../kit/eventually.ts"
 import { growsBy } from "../kit/server/conditions.ts"
 import { storeError } from "../kit/exits.ts"
-import { enter, queueUp } from "../kit/sections.ts"
+import { enter, queueUp, sectionUntilTold } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { freshName } from "../kit/names.ts"
 
@@ -85,6 +90,43 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         }
       })
     )
+  })
+
+  describe("every kind of lock", () => {
+    const kinds = {
+      fair: (name: string) => FairLock.make(name),
+      fenced: (name: string) => FencedLock.make(name),
+      "non-reentrant": (name: string) => NonReentrantLock.make(name),
+      spin: (name: string) => SpinLock.make(name),
+      read: (name: string) => ReadWriteLock.make(name).readLock,
+      write: (name: string) => ReadWriteLock.make(name).writeLock
+    }
+    for (const [kind, make] of Object.entries(kinds)) {
+      it.effect(`A lock is handed over on a cluster: ${kind}`, () =>
+        Effect.gen(function* () {
+          const cluster = yield* TheCluster
+          const name = freshName("cluster")
+          const holder = yield* clusterClient(cluster, patient)
+          const waiter = yield* clusterClient(cluster, patient)
+          const lock = make(name)
+          const rival = kind === "read" ? ReadWriteLock.make(name).writeLock : lock
+          const held = yield* sectionUntilTold((body) => holder.run(Lock.withLock(body, lock)))
+          const second = yield* Effect.succeed("in").pipe(Lock.withLock(rival), waiter.run, Effect.forkScoped)
+          const { owner } = yield* mastersOf(cluster, name)
+          const redis = yield* bare(owner)
+          if (kind !== "spin") {
+            yield* eventually(
+              "the waiter is subscribed",
+              () => redis.call("PUBSUB", "SHARDCHANNELS", `*{${name}}*`) as Promise<ReadonlyArray<unknown>>,
+              (channels) => channels.length > 0
+            )
+          }
+          assert.isUndefined(second.pollUnsafe())
+          yield* held.end
+          assert.strictEqual(yield* soon("the waiter is served", Fiber.join(second)), "in")
+        })
+      )
+    }
   })
 
   it.effect("Several locks are acquired together on a cluster, all or none, on whichever masters they are", () =>
