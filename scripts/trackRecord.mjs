@@ -48,6 +48,11 @@ const fixes = {
     fixed: "      forget()\n",
     broken: ""
   },
+  "masked-loss": {
+    file: `${internal}/hold/release.ts`,
+    fixed: 'lease.client.releases?.hasGivenBack(lease.kind.release(lease, "")) === true',
+    broken: "lease.client.releases !== undefined"
+  },
   "behind-a-refusal": {
     file: "packages/ioredis/src/internal/connection/Connection.ts",
     fixed: 'reason: "ConnectionLost",\n      cause: new Error(`it was',
@@ -204,8 +209,8 @@ const fixes = {
     broken: "Math.max(maxHoldMillis, leaseMillis - leaseMillis)"
   },
   "repeated-first": {
-    file: `${internal}/client/RecentReleases.ts`,
-    fixed: "    this.repeats++\n",
+    file: `${internal}/hold/release.ts`,
+    fixed: '|| lease.client.releases?.hasGivenBack(lease.kind.release(lease, "")) === true',
     broken: ""
   },
   "abandoned-request": {

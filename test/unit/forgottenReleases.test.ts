@@ -130,6 +130,72 @@ describe("a failover that forgets the latest releases", () => {
     )
   }
 
+  for (const { name, section } of held) {
+    it.effect(
+      `A section whose ${name.replace(/^an? /, "")} a failover has forgotten fails with LockLost, also where its release was not sent before the reconnect`,
+      () =>
+        Effect.gen(function* () {
+          const server = yield* replicatedStore
+          let isCut = false
+          const wrapped = wrappedStore(server.store, ({ fail, run }) => Effect.suspend(() => (isCut ? fail() : run())))
+          const [one, other] = [yield* clientOf({ ...server, store: wrapped }, long), yield* clientOf(server, long)]
+          yield* server.lag
+          const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
+          isCut = true
+          const ending = yield* background(Effect.flip(end))
+          yield* TestClock.adjust(1)
+          yield* server.failOver
+          const second = yield* sectionUntilTold((body) => as(other)(section(body)))
+          isCut = false
+          yield* TestClock.adjust("6 seconds")
+          assert.deepInclude(yield* Fiber.join(ending), { _tag: "LockLost", reason: "NotOwner" })
+          yield* second.end
+        }).pipe(Effect.scoped)
+    )
+  }
+
+  for (const { make, name } of kinds.slice(0, 2)) {
+    it.effect(
+      `A reconnect that gives ${name} back for the rest of its minHold is not taken for a loss when that is over`,
+      () =>
+        Effect.gen(function* () {
+          const server = yield* replicatedStore
+          let isCut = false
+          const wrapped = wrappedStore(server.store, ({ fail, run }) => Effect.suspend(() => (isCut ? fail() : run())))
+          const one = yield* clientOf({ ...server, store: wrapped }, long)
+          yield* TestClock.adjust("1 second")
+          const section = (body: Effect.Effect<void>) => Lock.withLock(body, make("a"), { minHold: "300 millis" })
+          const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
+          isCut = true
+          const ending = yield* background(end)
+          // its next try is due after the minHold
+          yield* TestClock.adjust(200)
+          isCut = false
+          yield* server.failOver
+          yield* pass(2000)
+          assert.deepStrictEqual(ending.pollUnsafe(), Exit.void)
+        }).pipe(Effect.scoped)
+    )
+  }
+
+  it.effect("Of the locks of a MultiLock, a reconnect that releases one hides the loss of no other", () =>
+    Effect.gen(function* () {
+      const server = yield* replicatedStore
+      let isCut = false
+      const wrapped = wrappedStore(server.store, ({ fail, run }) => Effect.suspend(() => (isCut ? fail() : run())))
+      const [one, other] = [yield* clientOf({ ...server, store: wrapped }, long), yield* clientOf(server, long)]
+      const { end } = yield* sectionUntilTold((body) => as(one)(Lock.withLock(body, MultiLock.make(["a", "b"]))))
+      isCut = true
+      const ending = yield* background(Effect.flip(end))
+      yield* TestClock.adjust(1)
+      yield* as(other)(Lock.forceRelease("b"))
+      isCut = false
+      yield* server.failOver
+      yield* TestClock.adjust("6 seconds")
+      assert.deepInclude(yield* Fiber.join(ending), { _tag: "LockLost", lock: "b", reason: "NotOwner" })
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("What was released is free also where it takes 40 seconds until a replica has taken over", () =>
     Effect.gen(function* () {
       const server = yield* replicatedStore

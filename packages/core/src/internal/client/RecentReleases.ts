@@ -2,14 +2,15 @@
  * The releases that this client has sent lately. When it is connected again, another server may answer: a replica that has taken over, and
  * has not heard of the last ones. For that server their owners still hold, so they are sent once more.
  */
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import type { Fiber } from "effect/Fiber"
 import type { Store } from "../store/Store.ts"
+import * as fairLock from "../store/operations/fairLock.ts"
 import * as lock from "../store/operations/lock.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
 import { command, type StoreCommand } from "../store/operations/StoreOperation.ts"
-import { firstPauseMillis, isFinal, longestPauseMillis } from "../store/failures.ts"
+import { firstPauseMillis, isFinal, longestPauseMillis, mayHaveRun } from "../store/failures.ts"
 
 /** Longer than it takes until another master has taken over: Sentinel waits for 30 seconds by default, while an isolated master still answers. */
 const spanMillis = 60_000
@@ -31,7 +32,7 @@ interface ReleasingClient {
   readonly options: { readonly releaseTimeoutMillis: number }
   readonly store: Pick<Store, "publish">
   readonly now: () => number
-  readonly fork: (effect: Effect.Effect<void>) => Fiber<void>
+  readonly fork: (effect: Effect.Effect<void>) => unknown
 }
 
 /** A release that was sent. Thousands of them grow old: it refers to no more than sending it again takes. */
@@ -60,9 +61,11 @@ export class RecentReleases {
   /** How many releases the newer ones count as. */
   #count = 0
   #since = 0
-  #repeating: Fiber<void> | undefined = undefined
-  /** How often they have been sent again: what is being released meanwhile may be found released. */
-  repeats = 0
+  /** How often they have been sent again: a reconnect ends what an earlier one has begun. */
+  #rounds = 0
+  /** What was given back when its release was sent again, or may have been, by {@link idOf}: its own next try finds nothing. */
+  #givenBack = new Set<string>()
+  #givenBackBefore: ReadonlySet<string> = new Set()
 
   constructor(client: ReleasingClient, run: Store["run"]) {
     this.#client = client
@@ -78,35 +81,52 @@ export class RecentReleases {
     this.#count += weightOf(command)
   }
 
+  /** Whether what a release gives back was given back when it was sent again, or may have been. */
+  hasGivenBack(release: StoreCommand<unknown>): boolean {
+    const id = idOf(release)
+    return this.#givenBack.has(id) || this.#givenBackBefore.has(id)
+  }
+
   /** Sends them again, in the background; the latest first, of which that server has most likely not heard. */
   repeat(): void {
     const { fork, now, options } = this.#client
     const since = now()
-    this.repeats++
     if (since - this.#since >= spanMillis) this.#forget(since)
-    // what an earlier reconnect has begun to send is among them
-    this.#repeating?.interruptUnsafe()
     const all = latestOfEach([...this.#older, ...this.#newer])
-    this.#repeating = fork(this.#sendAgain(all, since + options.releaseTimeoutMillis, firstPauseMillis))
+    fork(this.#sendAgain(all, ++this.#rounds, since + options.releaseTimeoutMillis, firstPauseMillis))
   }
 
   /** Sends each once, and then those again that have failed, after pauses that grow to a second: none of these holds up the others. */
-  #sendAgain(all: ReadonlyArray<Sent>, until: number, pauseMillis: number): Effect.Effect<void> {
+  #sendAgain(all: ReadonlyArray<Sent>, round: number, until: number, pauseMillis: number): Effect.Effect<void> {
     const { now, store } = this.#client
     const failed: Array<Sent> = []
     const send = (sent: Sent) =>
-      Effect.catch(
-        Effect.suspend(() => this.#run(repeated(sent, now(), store.publish))),
-        (failure) => Effect.sync(() => void (isFinal(failure) || failed.push(sent)))
-      )
+      Effect.suspend(() => {
+        // what an earlier reconnect has begun to send is among those of the later one; of what is under way, the replies count
+        if (round !== this.#rounds) return Effect.void
+        return Effect.match(this.#run(repeated(sent, now(), store.publish)), {
+          onSuccess: (reply) => this.#note(sent, (i) => Number(Array.isArray(reply) ? reply[i] : reply) >= 1),
+          onFailure: (failure) => {
+            this.#note(sent, () => mayHaveRun(Cause.fail(failure)))
+            if (!isFinal(failure)) failed.push(sent)
+          }
+        })
+      })
     return Effect.andThen(
       Effect.forEach(all, send, { concurrency: mostAtOnce, discard: true }),
       Effect.suspend(() =>
         failed.length === 0 || now() + pauseMillis >= until
           ? Effect.void
-          : Effect.delay(this.#sendAgain(failed, until, Math.min(2 * pauseMillis, longestPauseMillis)), pauseMillis)
+          : Effect.delay(
+              this.#sendAgain(failed, round, until, Math.min(2 * pauseMillis, longestPauseMillis)),
+              pauseMillis
+            )
       )
     )
+  }
+
+  #note(sent: Sent, isGivenBack: (i: number) => boolean): void {
+    for (const [i, id] of idsOf(sent).entries()) if (isGivenBack(i)) this.#givenBack.add(id)
   }
 
   /** Those that were tried again count once: they push out no others. */
@@ -121,6 +141,8 @@ export class RecentReleases {
 
   #forget(now: number): void {
     this.#older = now - this.#since < 2 * spanMillis ? this.#newer : []
+    this.#givenBackBefore = this.#givenBack
+    this.#givenBack = new Set()
     this.#newer = []
     this.#count = 0
     this.#since = now
@@ -155,9 +177,17 @@ const latestOfEach = (all: ReadonlyArray<Sent>): ReadonlyArray<Sent> => {
  * of which the first is enough, or by the key of their grant.
  */
 const idOf = ({ args, keys, operation }: StoreCommand<unknown>): string =>
-  operation === lock.operations.keep || releases.has(operation)
-    ? `${operation.name} ${keys[0]} ${args[0]}`
+  operation === lock.operations.keep || operation === fairLock.operations.release || releases.has(operation)
+    ? `${keys[0]} ${args[0]}`
     : `${operation.name} ${keys[0]} ${keys[1]} ${args[0]} ${args[1]} ${args.length}`
+
+/** The {@link idOf} of each lock that a release gives back. */
+const idsOf = (sent: Sent): ReadonlyArray<string> => {
+  const { args, keys, operation } = sent
+  if (operation !== multiLock.operations.release) return [idOf(sent)]
+  const locks = args.length - 3
+  return Array.from({ length: locks }, (_, i) => `${keys[(i * keys.length) / locks]} ${args[0]}`)
+}
 
 const releases: ReadonlySet<unknown> = new Set([
   lock.operations.release,

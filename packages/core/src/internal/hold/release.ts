@@ -136,14 +136,11 @@ class PendingRelease {
   readonly #lease: Lease
   readonly #sentAt: number
   readonly #handOver: HandOver | undefined
-  /** Before it was sent. */
-  readonly #repeats: number | undefined
 
   constructor(lease: Lease, sentAt: number, handOver: HandOver | undefined) {
     this.#lease = lease
     this.#sentAt = sentAt
     this.#handOver = handOver
-    this.#repeats = lease.client.releases?.repeats
     lease.client.underWay++
   }
 
@@ -203,7 +200,7 @@ class PendingRelease {
     const lease = this.#lease
     this.#handOver?.settle(Math.max(0, reply - 1))
     // after a reconnect the one that was sent again may have been first
-    if (reply >= 1 || this.#repeats !== lease.client.releases?.repeats) return undefined
+    if (reply >= 1 || lease.client.releases?.hasGivenBack(lease.kind.release(lease, "")) === true) return undefined
     const now = lease.client.now()
     const reason = now >= lease.deadline ? "Expired" : "NotOwner"
     lease.client.telemetry.of(lease.kind.name).lost[reason]++
