@@ -53,6 +53,11 @@ const fixes = {
     fixed: 'lease.client.releases?.hasGivenBack(lease.kind.release(lease, "")) === true',
     broken: "lease.client.releases !== undefined"
   },
+  "placeless-waiters": {
+    file: `${internal}/acquire/waitInFairQueue.ts`,
+    fixed: "    if (!waiter.mayHavePlace && !waiter.isUnsure) return Effect.void\n",
+    broken: ""
+  },
   "behind-a-refusal": {
     file: "packages/ioredis/src/internal/connection/Connection.ts",
     fixed: 'reason: "ConnectionLost",\n      cause: new Error(`it was',

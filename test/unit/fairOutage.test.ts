@@ -50,6 +50,25 @@ const losing = (store: Store, operation: LockStore.Operation) => {
 }
 
 describe("a place in the queue of a fair lock", () => {
+  it.effect(
+    "Waiters for fair locks that come and go while nobody can be reached leave nothing behind that is sent",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* testStore()
+        server.isDown = true
+        const run = as(yield* clientOf(server, patient))
+        const waits = ["a", "a", "b", "c"].map((name) =>
+          background(Effect.flip(run(Lock.withLock(Effect.void, FairLock.make(name), { waitTime: "2 seconds" }))))
+        )
+        const waiting = yield* Effect.all(waits)
+        yield* pass(3)
+        for (const waiter of waiting) assert.strictEqual((yield* Fiber.join(waiter))._tag, "LockStoreError")
+        const { asked } = server
+        yield* pass(10)
+        assert.strictEqual(server.asked, asked)
+      }).pipe(quietly)
+  )
+
   it.effect("Places in a fair queue keep their order while nobody can report for longer than places live", () =>
     Effect.gen(function* () {
       const server = yield* testStore()

@@ -49,7 +49,10 @@ export const waitInFairQueue = (
           // a holder needs no place
           waiter.asking = outcome instanceof Hold
           if (outcome instanceof LockStoreError) queue.outage.failed(outcome)
-          else queue.outage.answered()
+          else {
+            queue.outage.answered()
+            waiter.mayHavePlace = true
+          }
           return outcome
         }
       )
@@ -157,6 +160,8 @@ const waitForTurn = (
   })
   const removePlace = () => client.lines.openFair(keys).removePlaces([waiter.owner])
   const giveUp = Effect.suspend(() => {
+    // during an outage, thousands may come and go without one
+    if (!waiter.mayHavePlace && !waiter.isUnsure) return Effect.void
     // a refresh removes the place once the store answers again
     if (waiter.isUnsure || queue.outage.failure !== undefined) removePlace()
     if (waiter.isUnsure) return rollbackUnknown(ownerRef, leaseMillisOf(request))

@@ -149,7 +149,8 @@ export class FairQueue implements Alarm {
       // The waiters are read when the command is sent: one that has left must not get a place again.
       Effect.suspend(() => {
         const reported = this.#waiters.reported()
-        const gone = [...this.#gone].slice(0, mostReported)
+        const gone: Array<string> = []
+        for (const owner of this.#gone) if (gone.push(owner) === mostReported) break
         // No report is needed while every waiter has a request in flight. But waiters that this report does not name may
         // have none, and after a missed message the requests may have been answered before it was sent.
         const needsNone = !atOnce && reported.owners.length === 0 && this.#waiters.size <= mostReported
@@ -161,6 +162,7 @@ export class FairQueue implements Alarm {
           onSuccess: ({ head, headMillis, holder, left, mayHaveLostPlaces }) => {
             this.outage.answered()
             this.#retried = 0
+            this.#notePlaces(reported.owners)
             if (mayHaveLostPlaces && this.#waiters.size > mostReported) this.#waiters.reportAll()
             // a late command may have created a place for an owner that no longer waits; it would hold up every waiter behind it
             if (head?.startsWith(`${client.clientId}:`) === true) this.removePlaces([head])
@@ -182,7 +184,10 @@ export class FairQueue implements Alarm {
           onFailure: (cause) => {
             this.#waiters.reportAll()
             this.removePlaces(gone)
-            if (mayHaveRun(cause)) this.#removeLater(reported.owners)
+            if (mayHaveRun(cause)) {
+              this.#notePlaces(reported.owners)
+              this.#removeLater(reported.owners)
+            }
             if (atOnce) this.#mustLook = true
             const failure = transientFailure(cause)
             if (failure !== undefined) this.outage.failed(failure)
@@ -194,6 +199,13 @@ export class FairQueue implements Alarm {
         })
       })
     )
+  }
+
+  #notePlaces(owners: ReadonlyArray<string>): void {
+    for (const owner of owners) {
+      const waiter = this.#waiters.get(owner)
+      if (waiter !== undefined) waiter.mayHavePlace = true
+    }
   }
 
   /**
@@ -328,6 +340,8 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
   readonly signals: Queue.Queue<Wake>
   /** Whether a request is in flight or was granted: the place then needs no refresh. */
   asking = true
+  /** Whether it may have a place in Redis, or the lock: one of its requests was answered, or a report may have named it. */
+  mayHavePlace = false
   /** What the last message has handed over to it. */
   grant: Grant | undefined = undefined
   /** A number that is sent with its requests; the message that hands the lock over to it, and only that, repeats it. */
@@ -368,6 +382,7 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
   /** Its turn has come: the lock is its own already if the message knows its secret. */
   told(message: string): void {
     const { granted, secret } = handOverIn(message)
+    this.mayHavePlace = true
     if (granted !== undefined && secret === this.secret) this.grant = { ...granted, owner: this.owner }
     this.signal()
   }
