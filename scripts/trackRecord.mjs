@@ -58,6 +58,11 @@ const fixes = {
     fixed: "    if (!waiter.mayHavePlace && !waiter.isUnsure) return Effect.void\n",
     broken: ""
   },
+  "refused-return": {
+    file: `${internal}/locks/PermitSemaphoreImpl.ts`,
+    fixed: "if (Exit.isSuccess(exit) ? exit.value : mayHaveRun(exit.cause))",
+    broken: "if (Exit.isSuccess(exit) || mayHaveRun(exit.cause))"
+  },
   "behind-a-refusal": {
     file: "packages/ioredis/src/internal/connection/Connection.ts",
     fixed: 'reason: "ConnectionLost",\n      cause: new Error(`it was',

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Ref } from "effect"
-import { Lock, LockStoreError, MultiLock, PermitSemaphore, ReadWriteLock, Semaphore } from "effect-redis-lock"
+import { Lock, LockStoreError, MultiLock, PermitId, PermitSemaphore, ReadWriteLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { RecentReleases } from "../../packages/core/dist/internal/client/RecentReleases.js"
 import { LockKeys } from "../../packages/core/dist/internal/store/keys.js"
@@ -17,6 +17,7 @@ import { forkHolder, sectionUntilTold } from "../kit/sections.ts"
 import { clientId, listenTo } from "../kit/storeOperations.ts"
 import { as, clientOf, memoryStore, type Service } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
+import { expectWarning } from "../run/logs.ts"
 
 const long = { watchdogLeaseTime: "3 hours", label: "" } as const
 
@@ -193,6 +194,40 @@ describe("a failover that forgets the latest releases", () => {
       yield* server.failOver
       yield* TestClock.adjust("6 seconds")
       assert.deepInclude(yield* Fiber.join(ending), { _tag: "LockLost", lock: "b", reason: "NotOwner" })
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("Permits that were not given back, as one of them was not held, are not given back after a failover", () =>
+    Effect.gen(function* () {
+      const server = yield* replicatedStore
+      const semaphore = PermitSemaphore.make("a", { permits: 3 })
+      const [one, other] = [as(yield* clientOf(server, long)), as(yield* clientOf(server, long))]
+      const inUse = yield* other(PermitSemaphore.scoped(semaphore))
+      const released = yield* other(PermitSemaphore.scoped(semaphore))
+      yield* TestClock.adjust("1 second")
+      yield* server.lag
+      yield* released.release
+      assert.isFalse(yield* one(PermitId.tryRelease(semaphore, [...inUse.ids, ...released.ids])))
+      yield* server.failOver
+      yield* pass(1000)
+      assert.strictEqual(yield* one(PermitSemaphore.availablePermits(semaphore)), 2)
+      assert.isTrue(yield* inUse.isHeld)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("Permits that were given back by their ids are free after a failover that forgets it", () =>
+    Effect.gen(function* () {
+      const server = yield* replicatedStore
+      const semaphore = PermitSemaphore.make("a", { permits: 3 })
+      const [one, other] = [as(yield* clientOf(server, long)), as(yield* clientOf(server, long))]
+      const { ids } = yield* other(PermitSemaphore.scoped(semaphore, { permits: 2 }))
+      yield* TestClock.adjust("1 second")
+      yield* server.lag
+      expectWarning(/^The scope of permits has closed, but giving them back went wrong/)
+      assert.isTrue(yield* one(PermitId.tryRelease(semaphore, ids)))
+      yield* server.failOver
+      yield* pass(1000)
+      assert.strictEqual(yield* one(PermitSemaphore.availablePermits(semaphore)), 3)
     }).pipe(Effect.scoped)
   )
 

@@ -1,5 +1,6 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { identity } from "effect/Function"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -19,6 +20,7 @@ import {
   refuseMinHold
 } from "../options/acquireOptions.ts"
 import { shown } from "../report/shown.ts"
+import { mayHaveRun, runOrDescribe } from "../store/failures.ts"
 import * as operations from "../store/operations/permitSemaphore.ts"
 import { AnySemaphore, permitsOf, PreparedPermits } from "./AnySemaphore.ts"
 import { checkedTimes } from "./LockImpl.ts"
@@ -119,12 +121,17 @@ export const tryRelease = (
   ids: ReadonlyArray<string>
 ): Effect.Effect<boolean, LockStoreError | Invalid> =>
   withIds(semaphore, ids, (impl, ids) =>
-    ids.length === 0
-      ? use(impl, () => Effect.succeed(true))
-      : Effect.map(
-          impl.run((key, store) => operations.tryRelease(key, ids, store)),
-          (released) => released === ids.length
-        )
+    use(impl, (client, key) => {
+      if (ids.length === 0) return Effect.succeed(true)
+      const command = operations.tryRelease(key, ids, client.store)
+      const released = Effect.map(runOrDescribe(client, impl.title, command), (count) => count === ids.length)
+      // one that was refused gives nothing back: sent again, it could take what is in use
+      return Effect.onExit(released, (exit) =>
+        Effect.sync(() => {
+          if (Exit.isSuccess(exit) ? exit.value : mayHaveRun(exit.cause)) client.releases?.add(command)
+        })
+      )
+    })
   )
 
 export const release = (

@@ -23,7 +23,8 @@ export const operations = {
       isGranted ? { key: keys[1]!, mark: `z${args[keys.length > 3 ? 9 : 3]}` } : undefined
   }),
   release: operation("permit_semaphore/release", { givesBack: "owner", reply: numberReply }),
-  tryRelease: operation("permit_semaphore/try_release", { givesBack: "owner", reply: numberReply }),
+  // remembered by its caller, and only if it has given back all
+  tryRelease: operation("permit_semaphore/try_release", { givesBack: "client", reply: numberReply }),
   renew: operation("permit_semaphore/renew", { writesShared: false, reply: numbersReply }),
   set: operation("permit_semaphore/set", { reply: doneReply }),
   add: operation("permit_semaphore/add", { reply: numberReply }),
