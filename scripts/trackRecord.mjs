@@ -58,10 +58,30 @@ const fixes = {
     fixed: "    if (!waiter.mayHavePlace && !waiter.isUnsure) return Effect.void\n",
     broken: ""
   },
+  "failed-but-done": {
+    file: `${internal}/hold/release.ts`,
+    fixed: "operation: `release (${expect})`",
+    broken: "operation: `release (the work is done; ${expect})`"
+  },
+  "loss-among-others": {
+    file: `${internal}/hold/guard.ts`,
+    fixed: "Effect.failCause(Cause.fromReasons(losses))",
+    broken: "Effect.failCause(problems)"
+  },
+  "last-try": {
+    file: `${internal}/hold/release.ts`,
+    fixed: "mayHaveRun: mayBeReleased || mayHaveRun,",
+    broken: "mayHaveRun: mayHaveRun || (mayBeReleased && undefined),"
+  },
   "refused-return": {
     file: `${internal}/locks/PermitSemaphoreImpl.ts`,
     fixed: "if (Exit.isSuccess(exit) ? exit.value : mayHaveRun(exit.cause))",
     broken: "if (Exit.isSuccess(exit) || mayHaveRun(exit.cause))"
+  },
+  "overwritten-key": {
+    file: `${internal}/hold/release.ts`,
+    fixed: '          if (failure.reason === "WrongType") return settle(-1)\n',
+    broken: ""
   },
   "behind-a-refusal": {
     file: "packages/ioredis/src/internal/connection/Connection.ts",

@@ -482,7 +482,7 @@ const contract = (backend: Backend): void => {
             ).pipe(
               over((store) =>
                 wrappedStore(store, ({ fail, operation, run }) =>
-                  operation === "fair_lock/release" && refused++ === 0 ? fail("WrongType") : run()
+                  operation === "fair_lock/release" && refused++ === 0 ? fail("NoPermission") : run()
                 )
               )
             )

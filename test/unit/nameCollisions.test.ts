@@ -19,7 +19,9 @@ import {
   Semaphore
 } from "effect-redis-lock"
 import { checkCollision, grantMarker, LockKeys, permitIds } from "../../packages/core/dist/internal/store/keys.js"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { noting, wrappedStoreLayer } from "../kit/wrappedStore.ts"
+import { expectWarning } from "../run/logs.ts"
 
 const owner = `${"0".repeat(8)}-0000-4000-8000-${"0".repeat(12)}:1`
 
@@ -150,6 +152,31 @@ it.effect("A name is checked for collisions together with the client's prefix", 
     }
   })
 )
+
+for (const [what, lock] of Object.entries({
+  "a lock": Lock.make("a"),
+  "a re-entry": Lock.make("a"),
+  "a fair lock": FairLock.make("a"),
+  "a reader": ReadWriteLock.make("a").readLock,
+  "a writer": ReadWriteLock.make("a").writeLock,
+  "a MultiLock": Lock.make("a")
+})) {
+  it.effect(`The section of ${what} whose key was overwritten fails with LockLost, and leaves what is there`, () =>
+    Effect.gen(function* () {
+      if (what === "a re-entry") expectWarning(/^The lock's release went wrong after its section had failed\./)
+      const server = yield* testStore()
+      const [run, others] = [as(yield* clientOf(server, { label: "" })), as(yield* clientOf(server))]
+      const overwrite = others(Effect.andThen(Lock.forceRelease(lock), Semaphore.trySetPermits("a", 3)))
+      const section =
+        what === "a re-entry"
+          ? Lock.withLock(Lock.withLock(overwrite, lock), lock)
+          : Lock.withLock(overwrite, what === "a MultiLock" ? MultiLock.make(["b", "a"]) : lock)
+      const error = yield* Effect.flip(run(section))
+      assert.deepInclude(error, { _tag: "LockLost", lock: "a", reason: "NotOwner" })
+      assert.strictEqual(yield* run(Semaphore.availablePermits("a")), 3)
+    }).pipe(Effect.scoped)
+  )
+}
 
 it.effect("A lock whose name is the key of another semaphore's leases is refused by its type", () =>
   Effect.gen(function* () {

@@ -2,7 +2,7 @@
  * A release takes no longer than the release timeout, however long the store takes to answer.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Schedule } from "effect"
+import { Cause, Effect, Exit, Fiber, Logger, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import {
   Lock,
@@ -14,7 +14,7 @@ import {
   RedLock,
   Semaphore
 } from "effect-redis-lock"
-import { storeError } from "../kit/exits.ts"
+import { loss, storeError } from "../kit/exits.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
@@ -105,6 +105,71 @@ describe("a section whose work is done, while its release is not confirmed", () 
     )
   }
 })
+
+describe("a section whose work is not done, while its release is not confirmed", () => {
+  const setUp = Effect.gen(function* () {
+    const server = yield* testStore()
+    return { server, service: yield* clientOf(server, { releaseTimeout: "1 second", watchdogLeaseTime: "1 minute" }) }
+  })
+
+  for (const [what, section] of Object.entries(uses)) {
+    it.effect(`The log of the release of ${what} whose section has failed does not say that its work is done`, () => {
+      const logged: Array<string> = []
+      const logger = Logger.make(({ cause, message }) => void logged.push(`${message} ${Cause.pretty(cause)}`))
+      return Effect.gen(function* () {
+        const { server, service } = yield* setUp
+        const body = Effect.suspend(() => {
+          server.isDown = true
+          return Effect.die("a defect of the work")
+        })
+        const failing = yield* Effect.forkChild(Effect.exit(as(service)(section(body))), { startImmediately: true })
+        yield* TestClock.adjust("2 seconds")
+        server.isDown = false
+        yield* TestClock.adjust("2 seconds")
+        assert.isTrue(Exit.hasDies(yield* Fiber.join(failing)))
+        assert.include(logged.join(), "release (")
+        assert.notInclude(logged.join(), "the work is done")
+      }).pipe(Effect.scoped, Effect.provide(Logger.layer([logger])))
+    })
+  }
+
+  it.effect(
+    "A MultiLock that has lost a member fails with that loss alone, though another release is not confirmed",
+    () =>
+      Effect.gen(function* () {
+        const { server, service } = yield* setUp
+        const section = Lock.withLock(Effect.never, MultiLock.make(["a", "b"]))
+        const losing = yield* Effect.forkChild(Effect.exit(as(service)(section)), { startImmediately: true })
+        yield* TestClock.adjust(1)
+        server.refuses = (operation) => operation.endsWith("/release")
+        yield* server.delete("a")
+        yield* TestClock.adjust("30 seconds")
+        server.refuses = () => false
+        yield* TestClock.adjust("5 seconds")
+        const exit = yield* Fiber.join(losing)
+        assert.deepInclude(loss(exit), { lock: "a", reason: "NotOwner" })
+        assert.lengthOf(Exit.isFailure(exit) ? exit.cause.reasons : [], 1)
+      }).pipe(Effect.scoped)
+  )
+})
+
+it.effect("A release that may have run says so, also where it was tried again in vain", () =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    let releases = 0
+    const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+      operation === "lock/release" ? fail(releases++ === 0 ? "ConnectionLost" : "NotConnected") : run()
+    )
+    const service = yield* clientOf({ store }, { releaseTimeout: "1 second", watchdogLeaseTime: "10 seconds" })
+    const section = yield* Effect.forkChild(Effect.exit(as(service)(Lock.withLock(Effect.void, "a"))))
+    yield* TestClock.adjust("2 seconds")
+    const error = storeError(yield* Fiber.join(section))
+    assert.strictEqual(error.reason, "NotConnected")
+    assert.isTrue(error.isOutcomeUnknown)
+    expectWarning(/^Could not release in time/)
+    yield* TestClock.adjust("20 seconds")
+  }).pipe(Effect.scoped)
+)
 
 it.effect("A release is repeated in the foreground for as long as the release timeout, even a long one", () =>
   Effect.gen(function* () {

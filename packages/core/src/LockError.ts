@@ -371,7 +371,7 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
     }
     // their texts say everything about an acquisition
     const name = nameOf(this.cause)
-    const isAcquisition = this.workDone !== true
+    const isAcquisition = this.workDone !== true && !this.operation.startsWith("release")
     if (
       isAcquisition &&
       (name === "effect-redis-lock/QuorumNotReached" || name === "effect-redis-lock/LockNotReplicated")

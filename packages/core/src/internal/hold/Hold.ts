@@ -14,7 +14,7 @@ import { printsAs } from "../report/shown.ts"
 import { failureOf } from "../store/commands.ts"
 import type { Guarded } from "./guard.ts"
 import type { Identity, Lease, LeaseEntry } from "./Lease.ts"
-import { releaseNow } from "./release.ts"
+import { afterWork, releaseNow } from "./release.ts"
 
 /**
  * The result of an acquisition: one hold, or the holds of all members.
@@ -45,6 +45,15 @@ export const ensureHeld = (holding: InternalHolding): Effect.Effect<void, LockLo
     const lost = holding.checkLost()
     return lost === undefined ? Effect.void : Effect.fail(lost)
   })
+
+/** `Holding.release` of any holding. */
+export const release = (holding: InternalHolding): Effect.Effect<void, LockLost | LockStoreError> =>
+  Effect.uninterruptible(
+    Effect.catchCause(
+      Effect.suspend(() => holding.releaseNow()),
+      afterWork
+    )
+  )
 
 interface HoldTerms {
   readonly identity: Identity
@@ -167,7 +176,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
   }
 
   get release(): Effect.Effect<void, LockLost | LockStoreError> {
-    return Effect.uninterruptible(Effect.suspend(() => this.releaseNow()))
+    return release(this)
   }
 
   releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {

@@ -6,7 +6,7 @@ import type { Scheduler } from "effect/Scheduler"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { matchOutcome } from "../store/failures.ts"
-import { releaseMillis } from "./release.ts"
+import { afterWork, releaseMillis } from "./release.ts"
 
 /** Gives a part of an uninterruptible region the interruptibility of its caller. */
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -160,19 +160,18 @@ const settle = <A, E>(
   hold: Guarded,
   exit: Exit.Exit<A, E>,
   problems: Cause.Cause<LockLost | LockStoreError>
-): Effect.Effect<A, E | LockLost | LockStoreError> =>
-  // An interruption is the body's own outcome only where no loss has caused it.
-  Exit.isSuccess(exit) || (Cause.hasInterruptsOnly(exit.cause) && problems.reasons.some(isLoss))
-    ? Effect.failCause(problems)
-    : Effect.andThen(
-        Effect.annotateLogs(
-          Effect.logWarning("The lock's release went wrong after its section had failed.", problems),
-          {
-            lock: hold.name
-          }
-        ),
-        exit
-      )
+): Effect.Effect<A, E | LockLost | LockStoreError> => {
+  if (Exit.isSuccess(exit)) return afterWork(problems)
+  const losses = problems.reasons.filter(isLoss)
+  // An interruption is the body's own outcome only where no loss has caused it. Another release that is not confirmed goes on by itself.
+  if (Cause.hasInterruptsOnly(exit.cause) && losses.length > 0) return Effect.failCause(Cause.fromReasons(losses))
+  return Effect.andThen(
+    Effect.annotateLogs(Effect.logWarning("The lock's release went wrong after its section had failed.", problems), {
+      lock: hold.name
+    }),
+    exit
+  )
+}
 
 const isLoss = (reason: Cause.Reason<LockLost | LockStoreError>): boolean =>
   reason._tag === "Fail" && reason.error._tag === "LockLost"

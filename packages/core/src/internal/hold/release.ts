@@ -59,9 +59,10 @@ const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost 
     onSuccess: (reply): Effect.Effect<void, LockLost> =>
       reply >= 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", client.now())),
     onFailure: (error): Effect.Effect<void, LockLost | LockStoreError> => {
+      if (error.reason === "WrongType") return Effect.fail(lease.lose("NotOwner", client.now()))
       if (!isFinal(error)) client.gaveUp.at = client.now()
       const lost = lease.checkLost(client.now())
-      return Effect.fail(lost ?? afterWork(lease, error, "the holds around it keep the lock"))
+      return Effect.fail(lost ?? unconfirmed(lease, error, "the holds around it keep the lock"))
     }
   })
 }
@@ -175,18 +176,21 @@ class PendingRelease {
       Effect.suspend(() => sendWithin(client, sendRelease(lease), until - client.now(), lease.name)),
       (cause) => Effect.sync(() => void (mayBeReleased ||= mayHaveRun(cause)))
     )
+    const settle = (reply: number): Effect.Effect<void, LockLost> => {
+      // by the clock the lock was ours until the first attempt, so that attempt released it
+      const lost = this.#confirm(mayBeReleased ? 1 : reply)
+      return lost === undefined ? Effect.void : Effect.fail(lost)
+    }
     const repeated = Effect.matchEffect(
       retryAfter(failure, send, (pause) => client.now() + pause < until),
       {
-        onSuccess: (reply): Effect.Effect<void, LockLost> => {
-          // by the clock the lock was ours until the first attempt, so that attempt released it
-          const lost = this.#confirm(mayBeReleased ? 1 : reply)
-          return lost === undefined ? Effect.void : Effect.fail(lost)
-        },
-        onFailure: (failure) => {
+        onSuccess: settle,
+        onFailure: (failure): Effect.Effect<void, LockLost | LockStoreError> => {
+          // something else lies under its name
+          if (failure.reason === "WrongType") return settle(-1)
           if (!isFinal(failure)) client.gaveUp.at = client.now()
           client.background(releaseUntilConfirmed(lease, lease.overAt))
-          return Effect.fail(afterWork(lease, failure, outlook(lease)))
+          return Effect.fail(unconfirmed(lease, failure, outlook(lease), mayBeReleased))
         }
       }
     )
@@ -324,16 +328,33 @@ export const releaseUntilConfirmed = (
     }
   )
 
-/** The error of a release that was not confirmed: it says that the work was done, so that nobody repeats it. */
-const afterWork = ({ name }: Lease, { cause, mayHaveRun, reason }: LockStoreError, expect: string): LockStoreError =>
+/** The error of a release that was not confirmed, with what to expect of it. */
+const unconfirmed = (
+  { name }: Lease,
+  { cause, mayHaveRun, reason }: LockStoreError,
+  expect: string,
+  mayBeReleased = false
+): LockStoreError =>
   new LockStoreError({
-    operation: `release (the work is done; ${expect})`,
+    operation: `release (${expect})`,
     lock: name,
     reason,
-    mayHaveRun,
-    workDone: true,
+    mayHaveRun: mayBeReleased || mayHaveRun,
     cause
   })
+
+/** Fails as the release did of what work has succeeded under: an unconfirmed one says so, so that nobody repeats the work. */
+export const afterWork = (
+  problems: Cause.Cause<LockLost | LockStoreError>
+): Effect.Effect<never, LockLost | LockStoreError> =>
+  Effect.failCause(
+    Cause.map(problems, (problem) => {
+      if (problem._tag === "LockLost") return problem
+      const { cause, lock, mayHaveRun, operation, reason } = problem
+      const said = operation.replace("(", "(the work is done; ")
+      return new LockStoreError({ operation: said, lock, reason, mayHaveRun, workDone: true, cause })
+    })
+  )
 
 /** What to expect of a release that is repeated in the background. */
 const outlook = ({ kind }: Lease): string =>

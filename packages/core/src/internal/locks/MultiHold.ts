@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { InvalidLockOptions, LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import { ensureHeld, Hold, type InternalHolding, isHeld } from "../hold/Hold.ts"
+import { ensureHeld, Hold, type InternalHolding, isHeld, release } from "../hold/Hold.ts"
 import type { Lease } from "../hold/Lease.ts"
 import { releaseTogether, staysTaken } from "../hold/release.ts"
 import { printsAs } from "../report/shown.ts"
@@ -91,7 +91,7 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
   }
 
   get release(): Effect.Effect<void, LockLost | LockStoreError> {
-    return Effect.uninterruptible(Effect.suspend(() => this.releaseNow()))
+    return release(this)
   }
 
   releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
