@@ -78,6 +78,11 @@ const fixes = {
     fixed: "if (Exit.isSuccess(exit) ? exit.value : mayHaveRun(exit.cause))",
     broken: "if (Exit.isSuccess(exit) || mayHaveRun(exit.cause))"
   },
+  "closed-after-loss": {
+    file: `${internal}/hold/release.ts`,
+    fixed: "client.background(Effect.ignore(released))",
+    broken: "client.fork(Effect.ignore(released))"
+  },
   "overwritten-key": {
     file: `${internal}/hold/release.ts`,
     fixed: '          if (failure.reason === "WrongType") return settle(-1)\n',

@@ -352,6 +352,28 @@ describe("closing a client first", () => {
     )
   }
 
+  it.live("A client that closes gives back also what may be left of a lock that it has lost", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      let releases = 0
+      const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+        operation === "lock/release" && releases++ === 0 ? fail() : run()
+      )
+      const scope = yield* Scope.make()
+      const service = yield* Scope.provide(clientOf({ store }, { watchdogLeaseTime: "1 second" }), scope)
+      // a renewal may have extended it anyway
+      const losing = yield* Effect.forkChild(Effect.flip(as(service)(Lock.withLock(Effect.never, "a"))))
+      yield* until(
+        "the lock is held",
+        Effect.map(server.isFree("a"), (isFree) => !isFree)
+      )
+      yield* server.delete("a")
+      assert.strictEqual((yield* Fiber.join(losing))._tag, "LockLost")
+      yield* soon("the client closes", Scope.close(scope, Exit.void), "20 seconds")
+      assert.strictEqual(releases, 2)
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("A rollback of which the store has died delays neither the close nor what follows later rollbacks", () =>
     Effect.gen(function* () {
       const server = yield* testStore()

@@ -241,7 +241,7 @@ const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
     // What may be left of it: the drift allowance, a minority of a quorum, other permits, a place at a server that has taken over.
     // Nobody waits for the reply.
     const released = retryRelease(releasing(lease), (pause) => client.now() + pause < lease.overAt)
-    client.fork(Effect.ignore(released))
+    client.background(Effect.ignore(released))
     return lost
   }
   client.forget(lease)
