@@ -102,7 +102,10 @@ describe("a chaos run of a few seconds", () => {
       )
       assert.isTrue(
         report.events.some(
-          ({ at, line }) => at > blocked! + 3000 && at < (reset ?? Number.POSITIVE_INFINITY) && /^process 0, plain-\d: enters/.test(line)
+          ({ at, line }) =>
+            at > blocked! + 3000 &&
+            at < (reset ?? Number.POSITIVE_INFINITY) &&
+            /^process 0, plain-\d: enters/.test(line)
         ),
         shown(report)
       )

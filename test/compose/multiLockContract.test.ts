@@ -1,8 +1,9 @@
 /**
  * What a lock of several must do, on memory and on Redis; and with members of two services, of other kinds, and composed ones.
  */
+import { serviceOf } from "../kit/testStore.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Duration, Effect, Exit, Fiber, Layer, Option, Schedule } from "effect"
+import { Duration, Effect, Exit, Fiber, Layer, Option, Schedule } from "effect"
 import {
   FairLock,
   FencedLock,
@@ -273,10 +274,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         Effect.gen(function* () {
           const [a, b, c] = yield* names
           const services = yield* Effect.forEach([1, 2, 3], () =>
-            Effect.map(
-              Layer.build(Layer.fresh(Layer.provide(Layer.orDie(clients), LockStore.layerMemory))),
-              (context) => Context.get(context, RedisLock.RedisLock)
-            )
+            serviceOf(Layer.provide(clients, LockStore.layerMemory))
           )
           const red = RedLock.make(services.map((service) => Lock.provide(Lock.make(c), service)))
           const far = Lock.provide(Lock.make(b), services[0]!)

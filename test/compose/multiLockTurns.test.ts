@@ -3,13 +3,13 @@
  * never wait for each other for ever, on memory and on Redis.
  */
 import { assert, it } from "@effect/vitest"
-import { Arbitrary, Context, type Duration, Effect, Fiber, Layer, Schema, type Scope } from "effect"
+import { Arbitrary, type Duration, Effect, Fiber, Schema, type Scope } from "effect"
 import { Lock, LockStore, MultiLock, ReadWriteLock, type RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { freshName } from "../kit/names.ts"
 import { onRedis } from "../kit/stores.ts"
 import { typeOfKeyIn } from "../kit/storeOperations.ts"
-import { as, clientOf } from "../kit/testStore.ts"
+import { as, clientOf, storeOf } from "../kit/testStore.ts"
 import type { Store } from "../kit/wrappedStore.ts"
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, any, any>
@@ -46,7 +46,7 @@ const onEach = (
   }
   it.effect(`memory: ${title}`, () =>
     Effect.gen(function* () {
-      const store = Context.get(yield* Layer.build(Layer.fresh(LockStore.layerMemory)), LockStore.LockStore)
+      const store = yield* storeOf(LockStore.layerMemory)
       yield* body({ store, sectionMillis: 600, ended: endedInVirtualTime }, names())
     }).pipe(Effect.scoped)
   )
@@ -112,7 +112,7 @@ onEach("a lock of several is held after a few turns of each member that others u
 
 it.effect("memory: locks of several with the same members in different orders follow each other without a pause", () =>
   Effect.gen(function* () {
-    const store = Context.get(yield* Layer.build(Layer.fresh(LockStore.layerMemory)), LockStore.LockStore)
+    const store = yield* storeOf(LockStore.layerMemory)
     const orders = [
       ["a", "b", "c"],
       ["c", "b", "a"],
@@ -138,7 +138,7 @@ for (const whose of ["its", "their own"]) {
     `memory: members that a lock of several keeps while it waits for the next outlive ${whose} fixed lease`,
     () =>
       Effect.gen(function* () {
-        const store = Context.get(yield* Layer.build(Layer.fresh(LockStore.layerMemory)), LockStore.LockStore)
+        const store = yield* storeOf(LockStore.layerMemory)
         const place = { store, sectionMillis: 600, ended: endedInVirtualTime }
         const lease = { leaseTime: "700 millis" } as const
         const terms = whose === "its" ? { options: lease } : { own: lease }
@@ -153,7 +153,7 @@ it.effect(
   () =>
     Effect.gen(function* () {
       for (let passed = 0; passed <= 6000; passed += 200) {
-        const store = Context.get(yield* Layer.build(Layer.fresh(LockStore.layerMemory)), LockStore.LockStore)
+        const store = yield* storeOf(LockStore.layerMemory)
         const hold = Effect.fnUntraced(function* (name: string, millis: number) {
           const use = as(yield* clientOf({ store }))
           return yield* Effect.forkScoped(use(Lock.withLock(Effect.sleep(millis), name)), { startImmediately: true })
@@ -231,7 +231,7 @@ it.effect.prop(
   [Scenario],
   ([actors]) =>
     Effect.gen(function* () {
-      const store = Context.get(yield* Layer.build(Layer.fresh(LockStore.layerMemory)), LockStore.LockStore)
+      const store = yield* storeOf(LockStore.layerMemory)
       const inside = new Map<string, number>()
       const change = (names: ReadonlyArray<string>, by: number) =>
         Effect.sync(() => {

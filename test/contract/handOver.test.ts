@@ -2,8 +2,9 @@
  * How a release hands a lock over, asked of the stores directly: to the owner with the oldest place whose client listens, or, by waking
  * all, to whoever takes no places. Runs of the specification show more, in specification.test.ts.
  */
+import { storeOf } from "../kit/testStore.ts"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import { LockStore, type LockStoreError } from "effect-redis-lock"
 import { freshName } from "../kit/names.ts"
 import { stores } from "../kit/stores.ts"
@@ -249,7 +250,7 @@ for (const [where, layer] of Object.entries(stores)) {
     yield* other.wait("x:2")
     yield* other.release("x:1")
     yield* other.holder
-    const elsewhere = Context.get(yield* Layer.build(Layer.fresh(layer)), LockStore.LockStore)
+    const elsewhere = yield* storeOf(layer)
     const java = yield* lock.listen("", where === "memory" ? store : elsewhere)
     return { java, lock }
   })

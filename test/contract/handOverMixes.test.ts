@@ -3,13 +3,13 @@
  * order, and those of a quorum of which its server is a member.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Stream } from "effect"
-import { Lock, LockStore, ReadWriteLock } from "effect-redis-lock"
+import { Effect, Fiber, Stream } from "effect"
+import { Lock, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
 import { stores } from "../kit/stores.ts"
-import { as, clientOf, quorumOf, type Service, testStore } from "../kit/testStore.ts"
+import { as, clientOf, quorumOf, type Service, testStore, storeOf } from "../kit/testStore.ts"
 import type { Store } from "../kit/wrappedStore.ts"
 
 const withoutHandOver = (store: Store): Store => ({ ...store, handsOver: false })
@@ -68,7 +68,7 @@ describe("a writer that is not handed the lock", () => {
 for (const [where, layer] of Object.entries(stores)) {
   it.live(`${where}: every section succeeds, and alone, among clients of which only some are handed the lock`, () =>
     Effect.gen(function* () {
-      const built = Effect.map(Layer.build(Layer.fresh(layer)), (context) => Context.get(context, LockStore.LockStore))
+      const built = storeOf(layer)
       const shared = yield* built
       // each has connections of its own, as Redis counts them
       const own = where === "memory" ? Effect.succeed(shared) : built

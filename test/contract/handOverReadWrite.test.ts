@@ -3,8 +3,9 @@
  * the next writer. Who is let in, for how long, and in which order: runs of the specification, in specification.test.ts; here, what they
  * leave out.
  */
+import { storeOf } from "../kit/testStore.ts"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import { LockStore, type LockStoreError } from "effect-redis-lock"
 import { freshName } from "../kit/names.ts"
 import { stores } from "../kit/stores.ts"
@@ -374,7 +375,7 @@ for (const [where, layer] of Object.entries(stores)) {
   /** A lock that a listener without a place is told of: Java, which listens to its channel alone. */
   const besideJava = Effect.fnUntraced(function* (store: Store) {
     const lock = lockIn(store)
-    const elsewhere = Context.get(yield* Layer.build(Layer.fresh(layer)), LockStore.LockStore)
+    const elsewhere = yield* storeOf(layer)
     const java = yield* lock.listen("", where === "memory" ? store : elsewhere)
     return { java, lock }
   })

@@ -1,8 +1,9 @@
 /**
  * What elections must do on every store: on memory under virtual time, and on Redis in real time.
  */
+import { failure } from "../kit/exits.ts"
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Option, Result, Schedule, Schema, Stream } from "effect"
+import { Deferred, Effect, Fiber, Option, Result, Schedule, Schema, Stream } from "effect"
 import {
   FairLock,
   InvalidLockName,
@@ -461,7 +462,7 @@ const contract = (backend: Backend): void => {
                   : Effect.succeed("done twice")
               )
               const fiber = yield* background(Effect.exit(LeaderElection.whileLeader(work, election, options)))
-              const error = Option.getOrThrow(Exit.findErrorOption(yield* joined(fiber)))
+              const error = failure(yield* joined(fiber))
               assert.instanceOf(error, LockLost)
               assert.strictEqual(error.reason, "NotOwner")
               assert.strictEqual(runs, 1)

@@ -1,8 +1,9 @@
 /**
  * Whom a release of permits tells, and for whom permits are kept, asked of the stores directly.
  */
+import { storeOf } from "../kit/testStore.ts"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Scope } from "effect"
+import { Effect, Exit, Scope } from "effect"
 import { LockStore } from "effect-redis-lock"
 import { stores } from "../kit/stores.ts"
 import { eventually, until } from "../kit/eventually.ts"
@@ -291,7 +292,7 @@ for (const [where, layer] of Object.entries(stores)) {
 
     test("listeners that take no places hear of every release, and have their turn", 1, ({ add, ask, listen, store }) =>
       Effect.gen(function* () {
-        const elsewhere = Context.get(yield* Layer.build(Layer.fresh(layer)), LockStore.LockStore)
+        const elsewhere = yield* storeOf(layer)
         const java = yield* listen("", where === "memory" ? store : elsewhere)
         const a = yield* listen(`:${clientA}`)
         yield* ask(clientA)
@@ -322,7 +323,7 @@ for (const [where, layer] of Object.entries(stores)) {
     test("after the last place no key is left but for a moment, also where there was a turn", 1, (site) =>
       Effect.gen(function* () {
         const { add, ask, key, leave, listen, store } = site
-        const elsewhere = Context.get(yield* Layer.build(Layer.fresh(layer)), LockStore.LockStore)
+        const elsewhere = yield* storeOf(layer)
         yield* listen("", where === "memory" ? store : elsewhere)
         yield* listen(`:${clientA}`)
         const wants = `effect_redis_lock_permit_wants:{${key}}`

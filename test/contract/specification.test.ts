@@ -2,8 +2,9 @@
  * Runs of the specifications (spec/*.qnt), repeated on the real scripts: the same commands at the same times lead to the same holders,
  * leases, tokens and messages after every step. The order of the places of a lock shows in the owners that a release tells.
  */
+import { storeOf } from "../kit/testStore.ts"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { LockStore } from "effect-redis-lock"
 import { readFileSync } from "node:fs"
@@ -70,7 +71,7 @@ const left = (until: number, clock: number) => Math.floor(until / 1000) - Math.f
 const listening = (channel: string, hearers = [1, 2, 3, 4].map(clientOf)) =>
   Effect.gen(function* () {
     yield* TestClock.setTime(startMillis)
-    const store = Context.get(yield* Layer.build(Layer.fresh(LockStore.layerMemory)), LockStore.LockStore)
+    const store = yield* storeOf(LockStore.layerMemory)
     const listeners = yield* Effect.forEach(hearers, (hearer) => listenTo(store, `${channel}:${hearer}`))
     const messages = () => listeners.flatMap(({ heard }) => heard.splice(0))
     /** Which of them have heard something, as often as they have. */

@@ -1,9 +1,10 @@
 /**
  * What the fault tests of quorums share: several independent servers, and locks on a majority of them.
  */
+import { serviceOf } from "../kit/testStore.ts"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert } from "@effect/vitest"
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import { Lock, RedisLock, RedLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { type ClientOptions, locks } from "../kit/clients.ts"
@@ -45,8 +46,7 @@ export const noLockLeft = (redis: Redis) =>
 
 export type Service = RedisLock.RedisLock["Service"]
 
-export const serviceAt = (at: { readonly url: string }, options?: ClientOptions) =>
-  Effect.map(Layer.build(Layer.fresh(locks(at, options))), (context) => Context.get(context, RedisLock.RedisLock))
+export const serviceAt = (at: { readonly url: string }, options?: ClientOptions) => serviceOf(locks(at, options))
 
 /** Services of all these servers: one process. */
 export const process = (

@@ -2,8 +2,9 @@
  * What a section under a plain lock or a read-write lock costs, and how long anybody waits for it, however many clients contend; and what
  * becomes of a lock whose next owner is dead or stopped.
  */
+import { failure } from "../kit/exits.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Option, Schedule, Scope } from "effect"
+import { Deferred, Duration, Effect, Fiber, Schedule, Scope } from "effect"
 import { FencedLock, Lock, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { start } from "../faults/processes.ts"
@@ -292,7 +293,7 @@ describe("a section that blocks the event loop from its first moment, for longer
         yield* holder.end
         const exit = yield* Fiber.join(waiting)
         yield* proxy.resume
-        const error = Option.getOrThrow(Exit.findErrorOption(exit))
+        const error = failure(exit)
         assert.propertyVal(error, "_tag", "LockLost")
       })
     )

@@ -1,9 +1,10 @@
 /**
  * Redisson's RedLock and ours on the same three servers, which know nothing of each other.
  */
+import { serviceOf } from "../kit/testStore.ts"
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Option, Schedule } from "effect"
+import { Effect, Fiber, Layer, Option, Schedule } from "effect"
 import { Lock, type QuorumNotReached, RedisLock, RedLock } from "effect-redis-lock"
 import * as Counter from "./Counter.ts"
 import { eventually, longLease, Site, soon, waiting, watchdogLease, withRedissonOnThreeServers } from "./harness.ts"
@@ -12,14 +13,11 @@ import { freshName } from "../kit/names.ts"
 /** Clients of ours, one for each server. */
 const clients = Effect.flatMap(Site, ({ servers }) =>
   Effect.forEach(servers!, ({ url }) =>
-    Effect.map(
-      Layer.build(
-        Layer.provide(
-          RedisLock.layer({ watchdogLeaseTime: watchdogLease, fallbackInterval: "1 hour" }),
-          IoRedis.layer({ url })
-        )
-      ),
-      (context) => Context.get(context, RedisLock.RedisLock)
+    serviceOf(
+      Layer.provide(
+        RedisLock.layer({ watchdogLeaseTime: watchdogLease, fallbackInterval: "1 hour" }),
+        IoRedis.layer({ url })
+      )
     )
   )
 )

@@ -35,16 +35,17 @@ export interface TestStore {
   readonly isFree: (name: string) => Effect.Effect<boolean>
 }
 
+/** A store of its own. */
+export const storeOf = <E>(layer: Layer.Layer<LockStore.LockStore, E>): Effect.Effect<Store, never, Scope.Scope> =>
+  Effect.map(Layer.build(Layer.fresh(Layer.orDie(layer))), (context) => Context.get(context, LockStore.LockStore))
+
 /** An empty store in memory whose clock is ahead of that of the test by so many milliseconds. */
 export const memoryStore = Effect.fnUntraced(function* (skewMillis: number) {
   const clock = yield* Clock.Clock
   const skewed: Clock.Clock = Object.create(clock, {
     currentTimeMillisUnsafe: { value: () => clock.currentTimeMillisUnsafe() + skewMillis }
   })
-  return yield* Effect.map(
-    Layer.build(Layer.fresh(LockStore.layerMemory)).pipe(Effect.provideService(Clock.Clock, skewed)),
-    (context) => Context.get(context, LockStore.LockStore)
-  )
+  return yield* Effect.provideService(storeOf(LockStore.layerMemory), Clock.Clock, skewed)
 })
 
 /** The same, to be watched. */

@@ -29,7 +29,7 @@ import { TestClock } from "effect/testing"
 import { soon, until } from "../kit/eventually.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { as, clientLayer, clientOf, type Service, testStore, testStores } from "../kit/testStore.ts"
+import { as, clientLayer, clientOf, type Service, testStore, testStores, serviceOf } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout, any>
@@ -60,10 +60,7 @@ const suite = (where: string, clients: Effect.Effect<Live, never, Scope.Scope>, 
     const setUp = Effect.gen(function* () {
       const live = yield* clients
       const [own, others] = yield* Effect.forEach([1, 2], () => Effect.map(Scope.make(), (scope) => ({ scope })))
-      const serviceIn = ({ scope }: { readonly scope: Scope.Scope }) =>
-        Effect.map(Layer.buildWithScope(Layer.fresh(live), scope), (context) =>
-          Context.get(context, RedisLock.RedisLock)
-        )
+      const serviceIn = ({ scope }: { readonly scope: Scope.Scope }) => Scope.provide(serviceOf(live), scope)
       const service = yield* serviceIn(own!)
       const other = yield* serviceIn(others!)
       yield* Effect.addFinalizer(() => Scope.close(others!.scope, Exit.void))
@@ -236,8 +233,7 @@ describe("closing a client first", () => {
         const scopes = yield* Effect.forEach(stores, () => Scope.make())
         const services: Array<Service> = []
         for (const [i, { store }] of stores.entries()) {
-          const context = yield* Layer.buildWithScope(Layer.fresh(clientLayer(store)), scopes[i]!)
-          services.push(Context.get(context, RedisLock.RedisLock))
+          services.push(yield* Scope.provide(clientOf({ store }), scopes[i]!))
         }
         const lock = RedLock.make(services.map((service) => Lock.provide(Lock.make("a"), service)))
         const end = yield* Scope.make()

@@ -2,8 +2,9 @@
  * A lock that is handed over is held by nobody until its next owner has asked, however long the message lies somewhere; and an owner that
  * cannot ask keeps the others waiting for a short time only.
  */
+import { failure } from "../kit/exits.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Option, Queue, Schedule, Stream } from "effect"
+import { Duration, Effect, Exit, Fiber, Queue, Schedule, Stream } from "effect"
 import {
   FairLock,
   FencedLock,
@@ -385,7 +386,7 @@ for (const [kind, lock, named] of [
           assert.deepStrictEqual(entered, ["holder", "waiter"])
           yield* server.delete("a")
           yield* TestClock.adjust(200)
-          const error = Option.getOrThrow(Exit.findErrorOption(yield* Fiber.await(waiting)))
+          const error = failure(yield* Fiber.await(waiting))
           assert.propertyVal(error, "_tag", "LockLost")
           assert.propertyVal(error, "reason", "NotOwner")
         }).pipe(Effect.scoped)
@@ -411,7 +412,7 @@ for (const [kind, lock, named] of [
           if (isBackInTime) {
             assert.isTrue(Exit.isSuccess(exit))
           } else {
-            const error = Option.getOrThrow(Exit.findErrorOption(exit))
+            const error = failure(exit)
             assert.propertyVal(error, "_tag", "LockLost")
             assert.propertyVal(error, "reason", "RenewalFailed")
           }

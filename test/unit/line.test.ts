@@ -1,8 +1,9 @@
 /**
  * The line of a process, wherever its fibers give way to each other.
  */
+import { failure } from "../kit/exits.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Option, Scheduler } from "effect"
+import { Effect, Fiber, Scheduler } from "effect"
 import { Lock, SpinLock } from "effect-redis-lock"
 import { pass } from "../kit/passTime.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
@@ -30,7 +31,7 @@ describe("fibers that wait for the same lock", () => {
           yield* pass(0.6, 10)
           for (const waiter of waiters) {
             assert.isDefined(waiter.pollUnsafe(), `one still waits after ${maxOps} steps at a time`)
-            const error = Option.getOrThrow(Exit.findErrorOption(yield* Fiber.await(waiter)))
+            const error = failure(yield* Fiber.await(waiter))
             assert.strictEqual(error._tag, "LockTimeout")
           }
         }

@@ -1,8 +1,9 @@
 /**
  * Waiters whose store cannot be reached for a while.
  */
+import { failure } from "../kit/exits.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Option, References } from "effect"
+import { Effect, Exit, Fiber, References } from "effect"
 import { FairLock, Lock, LockStoreError, LockTimeout, MultiLock, RedLock, type RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, quorumOf, testStore, testStores, type TestStore } from "../kit/testStore.ts"
@@ -60,7 +61,7 @@ const on = (
 
 const errorOf = (exit: Exit.Exit<unknown, WaitFailure> | undefined): WaitFailure => {
   assert.isDefined(exit, "still waits")
-  return Option.getOrThrow(Exit.findErrorOption(exit!))
+  return failure(exit!)
 }
 
 const assertStoreError = (error: WaitFailure, reason: LockStoreError["reason"]) => {

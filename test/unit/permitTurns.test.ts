@@ -2,9 +2,10 @@
  * How long a request for several permits, or for one, can be overtaken, in virtual time.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Duration, Effect, Fiber, Layer } from "effect"
-import { LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
+import { Duration, Effect, Fiber } from "effect"
+import { PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { clientOf, memoryStore } from "../kit/testStore.ts"
 
 const pool = {
   Semaphore: Semaphore.make("pool", { permits: 2 }),
@@ -18,13 +19,7 @@ const kinds = {
 
 /** Clients of one store in memory. */
 const twoClients = Effect.gen(function* () {
-  const store = yield* Layer.build(LockStore.layerMemory)
-  const client = Effect.map(
-    Layer.build(Layer.fresh(RedisLock.layerFromStore({ fallbackInterval: "1 second" }))).pipe(
-      Effect.provideContext(store)
-    ),
-    (context) => Context.get(context, RedisLock.RedisLock)
-  )
+  const client = clientOf({ store: yield* memoryStore(0) }, { fallbackInterval: "1 second" })
   return [yield* client, yield* client] as const
 })
 

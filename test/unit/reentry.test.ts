@@ -1,8 +1,9 @@
 /**
  * Re-entering at a server that does not answer, and after a loss.
  */
+import { failure } from "../kit/exits.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Option, Scope } from "effect"
+import { Effect, Exit, Fiber, Scope } from "effect"
 import { Lock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
@@ -39,7 +40,7 @@ describe("a re-entry that is not answered", () => {
       yield* TestClock.adjust("5 seconds")
       const exit = section.pollUnsafe()
       assert.isDefined(exit)
-      assert.strictEqual(Option.getOrThrow(Exit.findErrorOption(exit!))._tag, "LockLost")
+      assert.strictEqual(failure(exit!)._tag, "LockLost")
     })
   )
 })

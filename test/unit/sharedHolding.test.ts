@@ -2,13 +2,14 @@
  * Several fibers inside of one holding: what one of them gives back is its own and nobody else's, and what it holds no more lets
  * nobody in.
  */
+import { failure } from "../kit/exits.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { type Holding, Lock, LockStore, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { jumpingClock } from "../kit/jumpingClock.ts"
 import { onRedis } from "../kit/stores.ts"
-import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
+import { as, clientOf, type Service, testStore, storeOf } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
 import { type Store, wrappedStore } from "../kit/wrappedStore.ts"
 
@@ -37,7 +38,7 @@ const holdingIn = (lock: Lock.Lock, scope: Scope.Scope, options?: Lock.AcquireOp
 const suite = <E>(where: string, stores: Layer.Layer<LockStore.LockStore, E>) =>
   describe(`on ${where}`, () => {
     const setUp = Effect.gen(function* () {
-      const store = Context.get(yield* Layer.build(Layer.fresh(stores)), LockStore.LockStore)
+      const store = yield* storeOf(stores)
       const lock = ReadWriteLock.make(`shared:${crypto.randomUUID()}`)
       const rival = yield* clientOf({ store })
       const canWrite = Effect.map(
@@ -291,7 +292,7 @@ describe("a reply that is read after the lease is over", () => {
         )
         const exit = yield* Effect.exit(Lock.withLock(inner, "a", { leaseTime: 200 }).pipe(as(service)))
         assert.strictEqual(entered, 0)
-        assert.strictEqual(Option.getOrThrow(Exit.findErrorOption(exit))._tag, "LockLost")
+        assert.strictEqual(failure(exit)._tag, "LockLost")
         yield* Scope.close(rivals, Exit.void)
       })
     )
@@ -309,7 +310,7 @@ describe("a reply that is read after the lease is over", () => {
         )
         const exit = yield* Effect.exit(as(service)(section))
         assert.strictEqual(entered, 0)
-        assert.strictEqual(Option.getOrThrow(Exit.findErrorOption(exit))._tag, "LockStoreError")
+        assert.strictEqual(failure(exit)._tag, "LockStoreError")
       })
     )
   )

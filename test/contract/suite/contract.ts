@@ -1,8 +1,9 @@
 /**
  * What the texts of the contract have at hand: a kind of lock on a store, and time that passes.
  */
-import { assert, it } from "@effect/vitest"
-import { Cause, Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
+import { failure } from "../../kit/exits.ts"
+import { it } from "@effect/vitest"
+import { Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
 import { type Holding, Lock, type LockReentered, type LockTimeout, LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { typeOfKey } from "../../kit/storeOperations.ts"
@@ -91,11 +92,6 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
       : Fiber.await(fiber)
 
   const succeeded = <A, E>(fiber: Fiber.Fiber<A, E>) => Effect.flatten(outcome(fiber))
-
-  const failure = <A, E>(exit: Exit.Exit<A, E>): E => {
-    assert.isTrue(Exit.isFailure(exit), "should have failed")
-    return Option.getOrThrow(Cause.findErrorOption((exit as Exit.Failure<A, E>).cause))
-  }
 
   /** Waits until a condition holds, letting time pass. */
   const until = <E, R>(condition: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>

@@ -1,8 +1,9 @@
 /**
  * What the tests of semaphores and permit semaphores share, on any store and under either time.
  */
+import { failure } from "../../kit/exits.ts"
 import { assert, it } from "@effect/vitest"
-import { Cause, Deferred, Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Layer } from "effect"
 import { LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
@@ -61,11 +62,6 @@ export const semaphoreContract = <E0>(store: Layer.Layer<LockStore.LockStore, E0
         })
       : Fiber.await(fiber)
   const succeeded = <A, E>(fiber: Fiber.Fiber<A, E>) => Effect.flatten(outcome(fiber))
-  const failure = <A, E>(exit: Exit.Exit<A, E>): E => {
-    assert.isTrue(Exit.isFailure(exit), "should have failed")
-    return Option.getOrThrow(Cause.findErrorOption((exit as Exit.Failure<A, E>).cause))
-  }
-
   /** A client of the store, as somebody changed it. */
   const over =
     (change: (store: Store) => Store, settings: RedisLock.RedisLockOptions = options) =>

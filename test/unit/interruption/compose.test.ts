@@ -1,8 +1,9 @@
 /**
  * Whatever operation an interruption hits, composed locks leave nothing behind: no member held, no waiter, no holding watched.
  */
+import { serviceOf } from "../../kit/testStore.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Result } from "effect"
+import { Effect, Fiber, Layer, Result } from "effect"
 import { Lock, LockStore, MultiLock, RedisLock, RedLock } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { onRedis } from "../../kit/stores.ts"
@@ -24,11 +25,7 @@ const assertIdle = (service: Service, index: number) =>
 
 /** Three services, each of a store of its own. */
 const three = <E>(store: Layer.Layer<LockStore.LockStore, E>) =>
-  Effect.forEach([1, 2, 3], () =>
-    Effect.map(Layer.build(Layer.fresh(Layer.provide(Layer.orDie(clients), store))), (context) =>
-      Context.get(context, RedisLock.RedisLock)
-    )
-  )
+  Effect.forEach([1, 2, 3], () => serviceOf(Layer.provide(clients, store)))
 
 interface Scenario {
   readonly lock: Lock.Lock<never, any, any>
