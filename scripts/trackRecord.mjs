@@ -48,9 +48,14 @@ const fixes = {
     fixed: "      forget()\n",
     broken: ""
   },
+  "quorum-reconnects": {
+    file: `${internal}/client/LockClient.ts`,
+    fixed: "if (!this.isQuorum) return this.releases",
+    broken: "if (this !== undefined) return this.releases"
+  },
   "masked-loss": {
     file: `${internal}/hold/release.ts`,
-    fixed: 'lease.client.releases?.hasGivenBack(lease.kind.release(lease, "")) === true',
+    fixed: 'lease.client.hasGivenBack(lease.kind.release(lease, ""))',
     broken: "lease.client.releases !== undefined"
   },
   "placeless-waiters": {
@@ -245,7 +250,7 @@ const fixes = {
   },
   "repeated-first": {
     file: `${internal}/hold/release.ts`,
-    fixed: '|| lease.client.releases?.hasGivenBack(lease.kind.release(lease, "")) === true',
+    fixed: '|| lease.client.hasGivenBack(lease.kind.release(lease, ""))',
     broken: ""
   },
   "abandoned-request": {

@@ -2,14 +2,32 @@
  * Releasing on a quorum of stores in memory, under virtual time: by the holder, by force, and on members that are away.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Stream } from "effect"
-import { FairLock, InvalidLockOptions, Lock, NonReentrantLock, ReadWriteLock, RedisLock } from "effect-redis-lock"
+import { Effect, Exit, Fiber, Queue, Stream } from "effect"
+import {
+  FairLock,
+  InvalidLockOptions,
+  Lock,
+  NonReentrantLock,
+  ReadWriteLock,
+  RedisLock,
+  RedLock
+} from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
-import { storeError } from "../kit/exits.ts"
-import { as, clientLayer, quorumOf, type Service, serviceOf, type TestStore, testStores } from "../kit/testStore.ts"
+import { loss, storeError } from "../kit/exits.ts"
+import {
+  as,
+  clientLayer,
+  clientOf,
+  quorumOf,
+  type Service,
+  serviceOf,
+  type TestStore,
+  testStores
+} from "../kit/testStore.ts"
 import { lateGrantLeavesNothing } from "../kit/lateGrant.ts"
 import { replicatedStore } from "../kit/replicatedStore.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
 import { typeOfKeyIn } from "../kit/storeOperations.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 
@@ -285,4 +303,60 @@ describe("the place of a client whose writers wait on a quorum", () => {
       assert.strictEqual(yield* typeOfKeyIn(member.store, places), "zset")
     }).pipe(Effect.scoped)
   )
+})
+
+describe("a release on a quorum whose members are all cut off at first", () => {
+  /** Ends a section while nobody can be reached, and connects all members again, each of which is sent the release again at once. */
+  const reconnected = Effect.fnUntraced(function* (
+    use: (services: ReadonlyArray<Service>) => (body: Effect.Effect<void>) => Effect.Effect<void, unknown>,
+    meanwhile: (servers: ReadonlyArray<TestStore>) => Effect.Effect<unknown>
+  ) {
+    const servers = yield* testStores(3)
+    const reconnects = yield* Effect.all(servers.map(() => Queue.unbounded<void>()))
+    const stores = servers.map((server, i) => ({
+      store: { ...server.store, reconnects: Stream.fromQueue(reconnects[i]!) }
+    }))
+    const services = yield* Effect.forEach(stores, (store) => clientOf(store, { watchdogLeaseTime: "1 minute" }))
+    const section = use([...services, yield* quorumOf(stores, { watchdogLeaseTime: "1 minute" })])
+    const { end } = yield* sectionUntilTold(section)
+    yield* TestClock.adjust("1 second")
+    for (const server of servers) server.isDown = true
+    const ending = yield* background(Effect.exit(end))
+    yield* TestClock.adjust(200)
+    yield* meanwhile(servers)
+    for (const server of servers) server.isDown = false
+    for (const queue of reconnects) Queue.offerUnsafe(queue, undefined)
+    yield* TestClock.adjust("6 seconds")
+    return yield* Fiber.join(ending)
+  })
+
+  const uses: Record<string, Parameters<typeof reconnected>[0]> = {
+    "a client of three servers": (services) => (body) => as(services[3]!)(Lock.withLock(body, "a")),
+    "a RedLock of other names": (services) => (body) =>
+      Lock.withLock(
+        body,
+        RedLock.make(services.slice(0, 3).map((service, i) => Lock.provide(Lock.make(`a${i}`), service)))
+      )
+  }
+  for (const [what, use] of Object.entries(uses)) {
+    it.effect(
+      `A release that every member of a quorum is sent again after a reconnect, before its next try, is no loss: ${what}`,
+      () =>
+        Effect.map(
+          reconnected(use, () => Effect.void),
+          (exit) => assert.deepStrictEqual(exit, Exit.void)
+        ).pipe(Effect.scoped)
+    )
+
+    it.effect(
+      `A loss at a majority is none the less one, although the third member is sent the release again: ${what}`,
+      () =>
+        Effect.map(
+          reconnected(use, (servers) =>
+            Effect.forEach([0, 1], (i) => Effect.andThen(servers[i]!.delete("a"), servers[i]!.delete(`a${i}`)))
+          ),
+          (exit) => assert.strictEqual(loss(exit).reason, "NotOwner")
+        ).pipe(Effect.scoped)
+    )
+  }
 })

@@ -25,6 +25,7 @@ import { printsAs, shown } from "../report/shown.ts"
 import { Telemetry } from "../report/telemetry.ts"
 import { clientStore } from "../store/commands.ts"
 import { type StoreCommand, withTokenAtLeast } from "../store/operations/StoreOperation.ts"
+import { commandAt, majorityOf, type Member } from "../store/quorum/QuorumCall.ts"
 import { runStream } from "../store/startable.ts"
 import { AlarmClock, monotonicMillis } from "../time/clock.ts"
 import { Lines } from "../wait/Lines.ts"
@@ -79,6 +80,8 @@ export class LockClient extends OpaqueClient implements Service {
   readonly context: Context.Context<Scope.Scope>
   /** Whether its store is a majority of several stores. */
   readonly isQuorum: boolean
+  /** Of a quorum. */
+  members: ReadonlyArray<Member> = []
   /** The clients of the RedLocks that have this client as a member, by what distinguishes them. */
   readonly quorumClients = new Map<string, LockClient>()
   /** Quorum clients that have this client as a member: closing it closes them. */
@@ -220,6 +223,13 @@ export class LockClient extends OpaqueClient implements Service {
     if (this.#highestToken > 0) this.#leastToken = this.#highestToken + 1
     this.releases?.repeat()
     this.watchdog.verifyAll()
+  }
+
+  /** Whether what a release gives back was given back after a reconnect, or may have been; on a quorum, by a majority. */
+  hasGivenBack(release: StoreCommand<unknown>): boolean {
+    if (!this.isQuorum) return this.releases?.hasGivenBack(release) === true
+    const given = this.members.filter((member) => member.client?.hasGivenBack(commandAt(member, release)) === true)
+    return given.length >= majorityOf(this.members)
   }
 
   /** Whether a token that a release has minted is one of that kind, and above all tokens granted before the last reconnect. */

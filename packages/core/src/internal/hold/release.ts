@@ -204,7 +204,7 @@ class PendingRelease {
     const lease = this.#lease
     this.#handOver?.settle(Math.max(0, reply - 1))
     // after a reconnect the one that was sent again may have been first
-    if (reply >= 1 || lease.client.releases?.hasGivenBack(lease.kind.release(lease, "")) === true) return undefined
+    if (reply >= 1 || lease.client.hasGivenBack(lease.kind.release(lease, ""))) return undefined
     const now = lease.client.now()
     const reason = now >= lease.deadline ? "Expired" : "NotOwner"
     lease.client.telemetry.of(lease.kind.name).lost[reason]++

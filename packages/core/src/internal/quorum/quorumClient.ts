@@ -35,6 +35,7 @@ export const makeQuorumClient = Effect.fnUntraced(function* (
   const fork = yield* FiberSet.makeRuntime<never>()
   const store = new QuorumStore(members, { ...times, ...options }, alarms, now, (effect) => void fork(effect))
   const client = yield* makeLockClient(store.service, options, true)
+  client.members = members
   for (const member of clients) member.joinedBy.add(client)
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
@@ -77,6 +78,7 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
         label: `member ${i + 1}`,
         lockName: isShared ? undefined : name,
         store: client.store,
+        client,
         keyOf: isShared ? undefined : mapKeys(joint, name, client.options)
       })),
       times,
@@ -145,8 +147,8 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
   let quorum: LockClient | undefined
   const members = yield* Effect.forEach(clients, (client, i) => {
     const label = `member ${i + 1}`
-    const member = (store: Store): Member => ({ label, store, keyOf: undefined })
-    if (Result.isSuccess(client)) return Effect.succeed(member(client.success.store))
+    const member = (store: Store, client?: LockClient): Member => ({ label, store, client, keyOf: undefined })
+    if (Result.isSuccess(client)) return Effect.succeed(member(client.success.store, client.success))
     const late = member(absent(client.failure, first.store))
     const told = new Set<string>()
     /** Logs each reason once. */
@@ -164,6 +166,7 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
       Effect.filterOrFail(({ options }) => options.keyPrefix === keyPrefix, otherPrefix),
       Effect.map((client) => {
         late.store = client.store
+        late.client = client
         joined.add(client)
         if (quorum !== undefined) client.joinedBy.add(quorum)
       }),

@@ -4,6 +4,7 @@
 import * as Exit from "effect/Exit"
 import type { LockStoreError } from "../../../LockError.ts"
 import type { Cancellable } from "../../../RedisDriver.ts"
+import type { LockClient } from "../../client/LockClient.ts"
 import type { Alarm, AlarmClock } from "../../time/clock.ts"
 import { failureOf } from "../commands.ts"
 import { command, type StoreCommand } from "../operations/StoreOperation.ts"
@@ -22,6 +23,8 @@ export interface Member {
   readonly lockName?: string | undefined
   /** Replaced when a server that could not be reached at first has joined. */
   store: Store
+  /** Its client; undefined before it has joined. */
+  client?: LockClient | undefined
   /** Maps a key or channel of the quorum's lock to this member's; undefined if they are the same. */
   readonly keyOf: ((key: string) => string) | undefined
 }
