@@ -164,7 +164,7 @@ const contract = (backend: Backend): void => {
       if (virtual) {
         it.effect("When it has ended while Redis is out of memory, that is logged, and everybody sees it later", () =>
           Effect.gen(function* () {
-            expectWarning(/A singleton has completed, but Redis has not taken note of that yet/)
+            expectWarning(/A singleton has completed, but Redis has not recorded that yet/)
             const name = freshName("singleton")
             let writes = 0
             let isFull = true

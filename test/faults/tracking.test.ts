@@ -20,7 +20,7 @@ import { freshName } from "../kit/names.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { clusterClient, mastersOf, TheCluster } from "../kit/server/cluster.ts"
-import { growsBy, isTracked, renewed } from "../kit/server/conditions.ts"
+import { isTracked, renewed } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { onServers } from "./quorumSite.ts"
 

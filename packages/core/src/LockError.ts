@@ -355,8 +355,8 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
     /** True if some servers of a quorum have run the command, or may have, though too few; whatever the reason. */
     mayHaveRun: Schema.optional(Schema.Boolean),
     /**
-     * True if the work under the lock was done, and Redis has not confirmed the release, or that the result of a `RunOnce` is stored. To run
-     * the section again would do the work again.
+     * True if the work under the lock is done, but Redis has not confirmed its release, or that the result of a `RunOnce` is stored. Running
+     * the section again would repeat the work.
      */
     workDone: Schema.optional(Schema.Boolean),
     cause: Schema.optional(Schema.Defect())

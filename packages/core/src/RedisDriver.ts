@@ -299,9 +299,9 @@ export interface LayerRedisOptions {
    */
   readonly commandTimeout?: Duration.Input | undefined
   /**
-   * Handles a silent connection: it runs when a command has timed out or was given up, and then a PING was not answered for a
-   * command timeout, once until a reply arrives. Have it make the client reconnect, as the recipe in docs/connecting.md does: that service does not do so
-   * by itself. Default: nothing.
+   * Handles a silent connection: it runs when a command has timed out or was abandoned, and the PING that follows is not answered within a
+   * command timeout. It runs only once until a reply arrives. Have it make the client reconnect, as the recipe in docs/connecting.md does: the `Redis`
+   * service does not do so by itself. Default: nothing.
    */
   readonly onSilence?: Effect.Effect<unknown> | undefined
 }

@@ -84,7 +84,7 @@ export interface RedisLockOptions {
   /**
    * How long the watchdog renews locks and leased permits at most: after that they are lost, with the reason `HeldTooLong`, and
    * their sections are interrupted. An acquisition overrides it with its own `maxHold`; elections have none, and each tick of a schedule has
-   * its own. Default: none. Give one that is well above your longest section, such as an hour: a section that hangs otherwise keeps its
+   * its own. Default: none. Set it well above your longest section, such as an hour: otherwise a section that hangs keeps its
    * lock for as long as its process runs.
    */
   readonly maxHold?: Duration.Input | undefined

@@ -166,10 +166,11 @@ export const provide: {
  *
  * The work can happen twice: if the process dies before the result is stored, or if Redis loses its data. A `LockLost` means that the work
  * may have been done. A `LockStoreError` whose `workDone` is true means that it was done, but Redis has not confirmed that its result is
- * stored: while the lock is held, transient failures are repeated, and refusals that may pass (`OutOfMemory`, `PersistenceFailed`, ...) for a lease, 30
- * seconds by default. Once it is stored, the caller gets the result: a release that then fails or finds the lock lost is only logged.
+ * stored: while the lock is held, the write is retried after transient failures, and for the length of a lease, 30 seconds by default, after refusals
+ * that may be temporary (`OutOfMemory`, `PersistenceFailed`, ...). Once it is stored, the caller gets the result: a release that then fails or finds the lock lost is only logged.
  *
- * Fails as the effect does, with `LockLost` when the lock was lost after the effect had begun, `LockStoreError` when Redis refuses permanently,
+ * Fails as the effect does, with `LockLost` when the lock was lost after the effect had begun, `LockStoreError` when Redis refuses a command permanently, or the
+ * result for longer than a lease,
  * `SchemaError` when the result cannot be encoded or a stored one cannot be decoded, and with `InvalidLockName` and
  * `InvalidLockOptions` before any command.
  *

@@ -115,7 +115,7 @@ const run = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>, options: Sin
   const warned = Effect.tapErrorTag(completed, "LockStoreError", (error) =>
     Effect.annotateLogs(
       Effect.logWarning(
-        "A singleton has completed, but Redis has not taken note of that yet; it is told again.",
+        "A singleton has completed, but Redis has not recorded that yet; the write is repeated.",
         error
       ),
       { singleton: name }

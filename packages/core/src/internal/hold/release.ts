@@ -212,7 +212,7 @@ class PendingRelease {
   }
 }
 
-/** For so long the lock stays taken if this process has ended meanwhile, and does not hand it over. */
+/** How long after its `minHold` the lock frees itself if this process has ended and does not hand it over. */
 const keptLongerMillis = 100
 
 /**
@@ -343,7 +343,7 @@ const unconfirmed = (
     cause
   })
 
-/** Fails as the release did of what work has succeeded under: an unconfirmed one says so, so that nobody repeats the work. */
+/** Fails as a release did after the work had succeeded. If it is unconfirmed, the error says that the work is done, so that nobody repeats it. */
 export const afterWork = (
   problems: Cause.Cause<LockLost | LockStoreError>
 ): Effect.Effect<never, LockLost | LockStoreError> =>

@@ -139,7 +139,7 @@ export const release = (keys: LockKeys, owner: string, publish: string, terms?: 
         [owner, publish, terms.leaseMillis, terms.tokenLifeMillis ?? ""]
       )
 
-/** The end of the owner of a lock that its `minHold` keeps taken, while nobody holds it. */
+/** Suffix of the owner field of a lock that its `minHold` keeps taken while nobody holds it. */
 export const kept = ":kept"
 
 /** Gives the lock back, but keeps it taken for so long, by its owner with {@link kept}. Replies 1: released; 0 free; -1 held by another. */

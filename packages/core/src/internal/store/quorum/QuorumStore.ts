@@ -48,7 +48,7 @@ const successesIn = (outcomes: Outcomes<unknown>): number => {
   return successes
 }
 
-/** To whom members have granted the lock that they have denied. */
+/** The owners that members named when they denied the lock. */
 const ownersIn = (outcomes: Outcomes<AcquireReply>): ReadonlyArray<string> => {
   const owners: Array<string> = []
   for (const outcome of outcomes) {
@@ -253,8 +253,8 @@ export class QuorumStore {
   }
 
   /**
-   * Whether a majority has answered, and some of it have granted the lock to another that contends for it. Whoever has kept the same minority
-   * for longer than a request takes may keep it: a single server's lock of the same name, or what is left of one that nobody has released.
+   * Whether a majority has answered, and some of it have granted the lock to another owner that contends for it. An owner that has kept the same
+   * minority for longer than a request takes does not: that is a single server's lock of the same name, or a leftover that nobody has released.
    */
   #isContended(name: string, outcomes: Outcomes<AcquireReply>, timeoutMillis: number): boolean {
     const owners = ownersIn(outcomes)
