@@ -2,8 +2,8 @@
  * What it costs a client of a quorum that a member is down, and that member once it is back.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, Option, Scope, Stream } from "effect"
-import { Lock, ReadWriteLock, RedisDriver, RedisLock } from "effect-redis-lock"
+import { Deferred, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
+import { Lock, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { metricsAboveZero, withOwnMetrics } from "../kit/metrics.ts"
@@ -18,6 +18,7 @@ import {
   testStores
 } from "../kit/testStore.ts"
 import { unreachable } from "../kit/wrappedStore.ts"
+import { fakeDriver } from "../kit/fakeDriver.ts"
 import { expectWarning } from "../run/logs.ts"
 
 const names = Array.from({ length: 200 }, (_, i) => `lock ${i}`)
@@ -117,15 +118,7 @@ describe("a member of a quorum that is down", () => {
 
   it.effect("The metric of failures rises by about one a second while a member is down, however much is released", () =>
     Effect.gen(function* () {
-      const driver = Layer.succeed(RedisDriver.RedisDriver, {
-        eval: () => Effect.fail(new RedisDriver.RedisDriverError({ reason: "NotConnected", cause: new Error("gone") })),
-        subscribe: () => Stream.never,
-        scan: () => Stream.never,
-        publish: "PUBLISH" as const,
-        slot: () => 0,
-        server: () => "",
-        commandTimeoutMillis: 1000
-      })
+      const driver = fakeDriver({ commandTimeoutMillis: 1000 })
       const layers = [clientLayer((yield* testStore()).store), clientLayer((yield* testStore()).store)]
       const down = Layer.provide(RedisLock.layer(unlabelled), driver)
       const service = yield* serviceOf(RedisLock.layerQuorum([...layers, down]))

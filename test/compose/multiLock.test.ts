@@ -1,6 +1,7 @@
 /**
  * What goes wrong in one member, seen from outside: stores in memory that can be watched and made to fail.
  */
+import { sectionUntilTold } from "../kit/sections.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Option, Schedule } from "effect"
 import {
@@ -84,12 +85,8 @@ describe("a lock of several", () => {
       const [store] = yield* testStores(1)
       const options = { fallbackInterval: "10 hours", label: "" } as const
       const lock = MultiLock.make(["a", "b", "c"].map((name) => Lock.make(name)))
-      const letGo = yield* Deferred.make<void>()
-      const holder = yield* Deferred.await(letGo).pipe(
-        Lock.withLock("b", { leaseTime: "20 hours" }),
-        as(yield* clientOf(store!, options)),
-        Effect.forkChild({ startImmediately: true })
-      )
+      const holder = as(yield* clientOf(store!, options))
+      const held = yield* sectionUntilTold((body) => holder(Lock.withLock(body, "b", { leaseTime: "20 hours" })))
       yield* TestClock.adjust(1)
       store!.operations.length = 0
       const waiter = yield* Effect.succeed("in").pipe(
@@ -99,9 +96,8 @@ describe("a lock of several", () => {
       )
       yield* TestClock.adjust("1 hour")
       assert.isBelow(store!.operations.length, 5)
-      yield* Deferred.succeed(letGo, undefined)
+      yield* held.end
       yield* TestClock.adjust("1 second")
-      yield* Fiber.join(holder)
       assert.strictEqual(yield* Fiber.join(waiter), "in")
     })
   )
@@ -163,12 +159,8 @@ describe("a lock of several", () => {
       const [near, far] = yield* testStores(2)
       const inner = MultiLock.make(["a", "b"].map((name) => Lock.make(name)))
       const outer = MultiLock.make([inner, Lock.provide(Lock.make("c"), yield* clientOf(far!))])
-      const letGo = yield* Deferred.make<void>()
-      yield* Deferred.await(letGo).pipe(
-        Lock.withLock("c"),
-        as(yield* clientOf(far!)),
-        Effect.forkChild({ startImmediately: true })
-      )
+      const holder = as(yield* clientOf(far!))
+      const held = yield* sectionUntilTold((body) => holder(Lock.withLock(body, "c")))
       yield* TestClock.adjust(1)
       const areFree = Effect.all([near!.isFree("a"), near!.isFree("b"), far!.isFree("c")])
       const waiter = yield* areFree.pipe(
@@ -179,7 +171,7 @@ describe("a lock of several", () => {
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(yield* areFree, [true, true, false], "it keeps nothing while it waits")
       far!.operations.length = 0
-      yield* Deferred.succeed(letGo, undefined)
+      yield* held.end
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(yield* Fiber.join(waiter), [false, false, false])
       assert.deepStrictEqual(yield* areFree, [true, true, true])

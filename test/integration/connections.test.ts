@@ -1,10 +1,11 @@
 /**
  * The ways to a server, and replies that come in any pieces.
  */
+import { sectionUntilTold } from "../kit/sections.ts"
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisSentinel, RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, type Scope, Stream } from "effect"
+import { Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
 import { AbstractConnector } from "ioredis"
 import { randomInt } from "node:crypto"
@@ -15,7 +16,6 @@ import { createServer as createTlsServer } from "node:tls"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { until } from "../kit/eventually.ts"
 
 const locksOver = (options: IoRedis.IoRedisOptions) =>
   Layer.build(
@@ -32,13 +32,7 @@ const handsOver = (options: IoRedis.IoRedisOptions) =>
   Effect.gen(function* () {
     const [ours, theirs] = yield* Effect.all([locksOver(options), locksOver(options)])
     const name = `connections:${crypto.randomUUID()}`
-    const letGo = yield* Deferred.make<void>()
-    const holder = yield* Deferred.await(letGo).pipe(
-      Lock.withLock(name),
-      Effect.provideContext(ours),
-      Effect.forkChild({ startImmediately: true })
-    )
-    yield* until("it is held", Effect.provideContext(Lock.isLocked(name), theirs))
+    const held = yield* sectionUntilTold((body) => Effect.provideContext(Lock.withLock(body, name), ours))
     const waiter = yield* Effect.succeed("woken").pipe(
       Lock.withLock(name, { waitTime: "20 seconds" }),
       Effect.provideContext(theirs),
@@ -46,8 +40,7 @@ const handsOver = (options: IoRedis.IoRedisOptions) =>
     )
     // it asks a last time when it can hear
     yield* Effect.sleep("50 millis")
-    yield* Deferred.succeed(letGo, undefined)
-    yield* Fiber.join(holder)
+    yield* held.end
     assert.strictEqual(yield* Fiber.join(waiter), "woken")
   })
 

@@ -4,8 +4,9 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
+import { Effect, Fiber, Layer, Stream } from "effect"
 import { Lock, LockStore, RedisDriver, RedisLock } from "effect-redis-lock"
+import { sectionUntilTold } from "../kit/sections.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { changedStore, wrappedStore } from "../kit/wrappedStore.ts"
 
@@ -109,22 +110,15 @@ for (const [seam, clientOver] of Object.entries(seams)) {
         const holder = new Passed()
         const waiter = new Passed()
         const lock = Lock.make(`seams:${crypto.randomUUID()}`)
-        const isHeld = yield* Deferred.make<void>()
-        const release = yield* Deferred.make<void>()
-        const holding = yield* Effect.forkChild(
-          Effect.andThen(Deferred.succeed(isHeld, undefined), Deferred.await(release)).pipe(
-            Lock.withLock(lock),
-            Effect.provide(Layer.fresh(client(holder)))
-          )
+        const held = yield* sectionUntilTold((body) =>
+          Effect.provide(Lock.withLock(body, lock), Layer.fresh(client(holder)))
         )
-        yield* Deferred.await(isHeld)
         const waiting = yield* Effect.forkChild(
           Effect.void.pipe(Lock.withLock(lock), Effect.provide(Layer.fresh(client(waiter))))
         )
         yield* waiter.sleeps(members)
         assert.notInclude(waiter.signals, "Message")
-        yield* Deferred.succeed(release, undefined)
-        yield* Fiber.join(holding)
+        yield* held.end
         yield* Fiber.join(waiting)
         assert.includeMembers(holder.operations, ["lock/acquire", "lock/release"])
         assert.includeMembers(waiter.operations, ["lock/acquire", "lock/release"])

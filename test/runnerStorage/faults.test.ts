@@ -2,6 +2,7 @@
  * The cluster's `RunnerStorage` on a server of its own: what it sends, what it leaves behind, and what it does when the server, the network
  * or its own process fails.
  */
+import { fakeDriver } from "../kit/fakeDriver.ts"
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
@@ -104,17 +105,14 @@ describe("what the runner storage sends and leaves behind", () => {
 
   it.live("Options and durations out of range are refused before anything is sent", () =>
     Effect.gen(function* () {
-      const nowhere = Layer.mock(RedisDriver.RedisDriver, {
-        commandTimeoutMillis: 3000,
-        server: () => "",
-        slot: () => 0,
-        publish: "PUBLISH"
-      })
       const problemOf = (options: StorageOptions) =>
-        Effect.map(Effect.flip(Effect.scoped(storageOver(nowhere, options))), (error) => {
-          assert.instanceOf(error, InvalidLockOptions)
-          return error.option
-        })
+        Effect.map(
+          Effect.flip(Effect.scoped(storageOver(fakeDriver({ eval: () => Effect.die("sent") }), options))),
+          (error) => {
+            assert.instanceOf(error, InvalidLockOptions)
+            return error.option
+          }
+        )
       for (const prefix of ["", "a{b", "a}b", "\0"]) assert.strictEqual(yield* problemOf({ prefix }), "prefix")
       assert.strictEqual(yield* problemOf({ lease: 0 }), "shardLockExpiration")
       assert.strictEqual(yield* problemOf({ lease: "Infinity" }), "shardLockExpiration")

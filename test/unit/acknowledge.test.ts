@@ -1,8 +1,9 @@
 /**
  * How grants wait for replicas, over a driver whose servers answer what a test wants.
  */
+import { fakeDriver } from "../kit/fakeDriver.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer } from "effect"
 import { Lock, LockNotReplicated, RedisDriver, RedisLock } from "effect-redis-lock"
 import { failure, storeError } from "../kit/exits.ts"
 
@@ -25,26 +26,21 @@ const site = Effect.fnUntraced(function* (
 ) {
   const scripts: Array<string> = []
   const waits: Array<ReadonlyArray<Command>> = []
-  const driver: RedisDriver.RedisDriver["Service"] = {
+  const driver = fakeDriver({
     eval: (script) =>
       Effect.sync(() => {
         scripts.push(script.name)
         return 1
       }),
-    subscribe: () => Stream.never,
-    scan: () => Stream.empty,
-    publish: "PUBLISH",
-    slot: () => 0,
     server: () => "server#1",
-    commandTimeoutMillis: 3000,
     sendBlocking: (_, commands) =>
       Effect.suspend(() => {
         waits.push(commands)
         return wait(commands)
       })
-  }
+  })
   const layer = RedisLock.layer({ acknowledge: acknowledge === "none" ? undefined : acknowledge }).pipe(
-    Layer.provide(Layer.succeed(RedisDriver.RedisDriver, driver))
+    Layer.provide(driver)
   )
   const context = yield* Layer.build(layer)
   return {

@@ -1,6 +1,7 @@
 import { assert, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Layer, Stream } from "effect"
+import { Cause, Effect, Exit, Layer } from "effect"
 import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
+import { fakeDriver } from "../kit/fakeDriver.ts"
 
 it("RedisDriver.reasonOf sorts the errors of Redis and of its clients", () => {
   const cases: ReadonlyArray<readonly [string, string]> = [
@@ -50,15 +51,7 @@ it("RedisDriver.reasonOf sorts the errors of Redis and of its clients", () => {
 
 it.live("A driver that dies with nothing at all ends the request, and says so", () =>
   Effect.gen(function* () {
-    const driver = Layer.succeed(RedisDriver.RedisDriver, {
-      eval: () => Effect.die(undefined),
-      subscribe: () => Stream.die("subscribed"),
-      scan: () => Stream.die("scanned"),
-      publish: "PUBLISH" as const,
-      slot: () => 0,
-      server: () => "",
-      commandTimeoutMillis: 3000
-    })
+    const driver = fakeDriver({ eval: () => Effect.die(undefined) })
     const exit = yield* Effect.exit(Lock.withLock(Effect.void, "a", { waitTime: 0 })).pipe(
       Effect.provide(Layer.provide(RedisLock.layer(), driver))
     )

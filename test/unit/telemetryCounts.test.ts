@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import { Effect, Exit, Fiber, Layer, Scope } from "effect"
 import {
   CountDownLatch,
   FairLock,
@@ -18,6 +18,7 @@ import {
 } from "effect-redis-lock"
 import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
+import { fakeDriver } from "../kit/fakeDriver.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
 import { metricsAboveZero, metricValues, withOwnMetrics } from "../kit/metrics.ts"
 import { as, clientOf, quorumOf, testStore, testStores } from "../kit/testStore.ts"
@@ -331,14 +332,8 @@ it.effect(
 it.effect("Commands that fail are counted by their reason, and every reason is there from the start", () =>
   Effect.gen(function* () {
     let reason: StoreReason = "OutOfMemory"
-    const failing = Layer.succeed(RedisDriver.RedisDriver, {
-      eval: () => Effect.fail(new RedisDriver.RedisDriverError({ reason, cause: new Error("no") })),
-      subscribe: () => Stream.never,
-      scan: () => Stream.empty,
-      publish: "PUBLISH",
-      slot: () => 0,
-      server: () => "",
-      commandTimeoutMillis: 1000
+    const failing = fakeDriver({
+      eval: () => Effect.fail(new RedisDriver.RedisDriverError({ reason, cause: new Error("no") }))
     })
     yield* Effect.gen(function* () {
       const before = yield* metricValues
@@ -357,14 +352,8 @@ it.effect("Commands that fail are counted by their reason, and every reason is t
 
 it.effect("A grant that no replica acknowledges counts as a command that failed", () =>
   Effect.gen(function* () {
-    const alone = Layer.succeed(RedisDriver.RedisDriver, {
+    const alone = fakeDriver({
       eval: () => Effect.succeed(1),
-      subscribe: () => Stream.never,
-      scan: () => Stream.empty,
-      publish: "PUBLISH",
-      slot: () => 0,
-      server: () => "",
-      commandTimeoutMillis: 1000,
       // the script has the grant, and WAIT counts no replica
       sendBlocking: (_, commands) => Effect.succeed(commands.map(([name]) => (name === "EVAL" ? [1] : 0)))
     })
