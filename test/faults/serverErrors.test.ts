@@ -253,4 +253,18 @@ describe("a server that refuses", { concurrent: true }, () => {
       { args: ["--lua-time-limit", "50"] }
     )
   )
+
+  it.live(
+    "Nothing is acquired if the token's key has no token (WRONGTYPE)",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server)
+        const key = "redisson_lock_token:{report}"
+        yield* Effect.promise(() => redis.rpush(key, "a"))
+        yield* refuses(mine, "WrongType")
+        assert.deepStrictEqual(yield* Effect.promise(() => redis.keys("*")), [key])
+        assert.deepStrictEqual(yield* Effect.promise(() => redis.lrange(key, 0, -1)), ["a"])
+      })
+    )
+  )
 })
