@@ -1,11 +1,11 @@
 /**
  * The bounds that docs/contention.md names, counted on real processes: how many requests that came later are served before one.
  */
+import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Round } from "../faults/fixtures/visitor.ts"
 import { freshName } from "../kit/names.ts"
-import { onServer } from "../kit/server/onServer.ts"
 import type { Shape } from "../simulation/liveness.ts"
 import {
   permitPasses,
@@ -38,9 +38,10 @@ const bounds: Partial<Record<LoadName, (shape: Shape) => number>> = {
 for (const fibers of [2, 8]) {
   it.live(
     `No request is passed over more often than its bound says, in ${processes} processes of ${fibers} fibers`,
-    // of its own: what others send while MONITOR is answered ends the connection of ioredis
-    onServer(({ server }) =>
+    () =>
       Effect.gen(function* () {
+        // of its own: what others send while MONITOR is answered ends the connection of ioredis
+        const server = yield* RedisServer.start()
         const loads = Object.keys(bounds) as ReadonlyArray<LoadName>
         const rounds = loads.map((load): Round => ({
           load,
@@ -61,6 +62,5 @@ for (const fibers of [2, 8]) {
           assert.isAtMost(passedByOthers, bounds[load]!(shape) + underWay, load)
         })
       })
-    )
   )
 }

@@ -215,6 +215,32 @@ describe("a failover that forgets the latest releases", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("Permits of which a refused try was not answered at first are not given back after a failover", () =>
+    Effect.gen(function* () {
+      const server = yield* replicatedStore
+      let isReplyLost = true
+      const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+        operation === "permit_semaphore/try_release" && isReplyLost ? Effect.andThen(run(), fail("TimedOut")) : run()
+      )
+      const semaphore = PermitSemaphore.make("a", { permits: 3 })
+      const one = as(yield* clientOf({ ...server, store }, long))
+      const other = as(yield* clientOf(server, long))
+      const inUse = yield* other(PermitSemaphore.scoped(semaphore))
+      const released = yield* other(PermitSemaphore.scoped(semaphore))
+      yield* TestClock.adjust("1 second")
+      yield* server.lag
+      yield* released.release
+      const tried = one(PermitId.tryRelease(semaphore, [...inUse.ids, ...released.ids]))
+      assert.propertyVal(yield* Effect.flip(tried), "reason", "TimedOut")
+      isReplyLost = false
+      assert.isFalse(yield* tried)
+      yield* server.failOver
+      yield* pass(1000)
+      assert.isTrue(yield* inUse.isHeld)
+      assert.strictEqual(yield* one(PermitSemaphore.availablePermits(semaphore)), 2)
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("Permits that were given back by their ids are free after a failover that forgets it", () =>
     Effect.gen(function* () {
       const server = yield* replicatedStore
@@ -397,6 +423,7 @@ const releasesOf = () => {
       releases.add(permitSemaphore.release("a", ids, { publish: "PUBLISH", handsOver: false }))
     },
     pass: (passedMillis: number) => (millis += passedMillis),
+    hasGivenBack: (owner: number) => releases.hasGivenBack(lock.release(keys, String(owner), "PUBLISH")),
     /** The numbers of the owners, in order. */
     repeated: Effect.gen(function* () {
       sent.length = 0
@@ -422,6 +449,21 @@ describe("the releases that a client remembers", () => {
           assert.deepStrictEqual(owners.slice(-5000), range(Math.max(0, released - 5000), released))
         }
       })
+  )
+
+  it.effect("What a reconnect has given back is known for a minute at least, however many releases follow", () =>
+    Effect.gen(function* () {
+      const { giveBack, hasGivenBack, pass, release, repeated } = releasesOf()
+      release(1, 0)
+      yield* repeated
+      for (let i = 0; i < 50; i++) giveBack(10_000)
+      assert.isTrue(hasGivenBack(1))
+      for (let i = 0; i < 3; i++) {
+        pass(60_000)
+        giveBack(10_000)
+      }
+      assert.isFalse(hasGivenBack(1))
+    })
   )
 
   it.effect(

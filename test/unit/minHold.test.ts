@@ -206,3 +206,26 @@ it.effect(
       assert.match(heard[1]!, /^0 7 /)
     }).pipe(Effect.scoped)
 )
+
+it.effect(
+  "A client hands over no more than ten thousand locks that their minHold keeps; the others free themselves",
+  () =>
+    Effect.gen(function* () {
+      const { store } = yield* testStore()
+      let handedOver = 0
+      const answering = wrappedStore(store, ({ args, operation }) => {
+        if (operation === "lock/release" && String(args[0]).endsWith(":kept")) handedOver++
+        return Effect.succeed(operation === "lock/acquire" ? 1 : operation.startsWith("lock/") ? 1 : 0)
+      })
+      const run = as(yield* clientOf({ store: answering }))
+      for (const round of [1, 2]) {
+        yield* Effect.forEach(
+          Array.from({ length: 10_001 }, (_, i) => `${i}`),
+          (name) => run(Lock.withLock(Effect.void, name, { minHold })),
+          { discard: true }
+        )
+        yield* TestClock.adjust(minHold)
+        assert.strictEqual(handedOver, round * 10_000)
+      }
+    }).pipe(Effect.scoped)
+)

@@ -19,7 +19,7 @@ import {
   Semaphore
 } from "effect-redis-lock"
 import { checkCollision, grantMarker, LockKeys, permitIds } from "../../packages/core/dist/internal/store/keys.js"
-import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { as, clientOf, quorumOf, testStore, testStores } from "../kit/testStore.ts"
 import { noting, wrappedStoreLayer } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
 
@@ -151,6 +151,19 @@ it.effect("A name is checked for collisions together with the client's prefix", 
       assert.instanceOf(error, InvalidLockName)
     }
   })
+)
+
+it.effect("The section of a quorum's lock that was overwritten at a majority of the servers fails with LockLost", () =>
+  Effect.gen(function* () {
+    const servers = yield* testStores(3)
+    const overwrite = Effect.forEach(servers.slice(1), (server) =>
+      Effect.flatMap(clientOf(server), (client) =>
+        as(client)(Effect.andThen(Lock.forceRelease("a"), Semaphore.trySetPermits("a", 3)))
+      )
+    )
+    const error = yield* Effect.flip(as(yield* quorumOf(servers))(Lock.withLock(overwrite, "a")))
+    assert.deepInclude(error, { _tag: "LockLost", lock: "a", reason: "NotOwner" })
+  }).pipe(Effect.scoped)
 )
 
 for (const [what, lock] of Object.entries({

@@ -88,6 +88,8 @@ export class LockClient extends OpaqueClient implements Service {
   readonly joinedBy = new Set<LockClient>()
   /** The number of unanswered acquisitions and releases: closing waits for them. */
   underWay = 0
+  /** How many locks it keeps for their `minHold`, and hands over then. */
+  keptLocks = 0
   /** The number of rollbacks that have kept their callers waiting for too long, and are not over yet. */
   overdueRollbacks = 0
   /** How long a caller has last waited for rollbacks that followed one another, and when that ended, on the monotonic clock. */

@@ -66,6 +66,8 @@ export class RecentReleases {
   /** What was given back when its release was sent again, or may have been, by {@link idOf}: its own next try finds nothing. */
   #givenBack = new Set<string>()
   #givenBackBefore: ReadonlySet<string> = new Set()
+  /** Since when the later of these are noted: they stay for a span at least, however many releases follow. */
+  #notedSince = 0
 
   constructor(client: ReleasingClient, run: Store["run"]) {
     this.#client = client
@@ -79,6 +81,14 @@ export class RecentReleases {
     else if (this.#count >= mostPerSpan) this.#makeRoom(now)
     this.#newer.push(new Sent(command, now))
     this.#count += weightOf(command)
+  }
+
+  /** Forgets a release that was refused, also if an earlier try of it is not known to have been. */
+  withdraw(command: StoreCommand<unknown>): void {
+    const id = idOf(command)
+    const isOther = (sent: Sent) => idOf(sent) !== id
+    this.#older = this.#older.filter(isOther)
+    this.#newer = this.#newer.filter(isOther)
   }
 
   /** Whether what a release gives back was given back when it was sent again, or may have been. */
@@ -141,8 +151,11 @@ export class RecentReleases {
 
   #forget(now: number): void {
     this.#older = now - this.#since < 2 * spanMillis ? this.#newer : []
-    this.#givenBackBefore = this.#givenBack
-    this.#givenBack = new Set()
+    if (now - this.#notedSince >= spanMillis) {
+      this.#givenBackBefore = this.#givenBack
+      this.#givenBack = new Set()
+      this.#notedSince = now
+    }
     this.#newer = []
     this.#count = 0
     this.#since = now

@@ -20,10 +20,10 @@ export const markerMillis = (store: Pick<Store, "commandTimeoutMillis">, isHeld:
   Math.max(isHeld ? heldMarkerMillis : 0, undoMillis + maxSends * Math.ceil(store.commandTimeoutMillis))
 
 /**
- * By how much the clock may differ in rate from the server's until a semaphore ends: the most that NTP corrects. The allowance of a lease
- * would be hours in a month, and permits that are given back in them would be lost.
+ * By how much the clock may differ in rate from the server's until a semaphore ends: NTP corrects each by half of that at most. The allowance
+ * of a lease would be hours in a month, and permits that are given back in them would be lost.
  */
-const driftFactor = 0.0005
+const driftFactor = 0.001
 
 /** Permits without ids, which were granted together: a lease without end. */
 export class AnonymousPermits extends Lease {

@@ -171,10 +171,10 @@ class PendingRelease {
     }
     const failure = error.value
     const until = Math.min(lease.deadline, this.#sentAt + client.options.releaseTimeoutMillis)
-    let mayBeReleased = mayHaveRun(failed)
+    let mayBeReleased = mayHaveReleased(failed)
     const send = Effect.tapCause(
       Effect.suspend(() => sendWithin(client, sendRelease(lease), until - client.now(), lease.name)),
-      (cause) => Effect.sync(() => void (mayBeReleased ||= mayHaveRun(cause)))
+      (cause) => Effect.sync(() => void (mayBeReleased ||= mayHaveReleased(cause)))
     )
     const settle = (reply: number): Effect.Effect<void, LockLost> => {
       // by the clock the lock was ours until the first attempt, so that attempt released it
@@ -212,6 +212,10 @@ class PendingRelease {
   }
 }
 
+/** Whether a try that failed so may have freed the lock: not where something else lies under its name, on a quorum at a majority. */
+const mayHaveReleased = (failed: Cause.Cause<LockStoreError>): boolean =>
+  mayHaveRun(failed) && Option.getOrUndefined(Cause.findErrorOption(failed))?.reason !== "WrongType"
+
 /** How long after its `minHold` the lock frees itself if this process has ended and does not hand it over. */
 const keptLongerMillis = 100
 
@@ -224,11 +228,24 @@ const keptHandOver = (lease: Lease): HandOver => ({
   settle: () => {
     const { client, keptUntil, keys, owner } = lease
     client.lines.wake(keys.lock)
-    const kept = ownerRefOf(lease, owner + lock.kept)
-    const ring = () => void client.fork(Effect.ignore(releasing(kept)))
-    client.alarms.set({ due: 0, heapIndex: -1, ring }, keptUntil)
+    handOverAt(keptUntil, ownerRefOf(lease, owner + lock.kept))
   }
 })
+
+/** At most this many locks of a client are handed over when their `minHold` is over; any others free themselves. */
+const mostKept = 10_000
+
+/** Releases it then; nothing else of the lease is kept in memory until that time. */
+const handOverAt = (time: number, kept: OwnerRef): void => {
+  const { client } = kept
+  if (client.keptLocks >= mostKept) return
+  client.keptLocks++
+  const ring = () => {
+    client.keptLocks--
+    client.fork(Effect.ignore(releasing(kept)))
+  }
+  client.alarms.set({ due: 0, heapIndex: -1, ring }, time)
+}
 
 /** Forgets a lock that is about to be freed; unless it is already lost, send the command at once. */
 const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {

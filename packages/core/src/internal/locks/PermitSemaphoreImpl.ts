@@ -128,7 +128,8 @@ export const tryRelease = (
       // one that was refused gives nothing back: sent again, it could take what is in use
       return Effect.onExit(released, (exit) =>
         Effect.sync(() => {
-          if (Exit.isSuccess(exit) ? exit.value : mayHaveRun(exit.cause)) client.releases?.add(command)
+          if (Exit.isSuccess(exit) && !exit.value) client.releases?.withdraw(command)
+          else if (Exit.isSuccess(exit) || mayHaveRun(exit.cause)) client.releases?.add(command)
         })
       )
     })
