@@ -13,6 +13,31 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "false-subscribed": {
+    file: "packages/core/src/RedisDriver.ts",
+    fixed: 'if (messages.state._tag === "Done") return yield* next\n',
+    broken: ""
+  },
+  "slots-of-the-first": {
+    file: `${internal}/store/quorum/QuorumStore.ts`,
+    fixed: 'members.find(({ store }) => store.slot("a") !== store.slot("b")) ?? first',
+    broken: "first"
+  },
+  "overwritten-majority": {
+    file: `${internal}/hold/release.ts`,
+    fixed: 'mayHaveRun(failed) && Option.getOrUndefined(Cause.findErrorOption(failed))?.reason !== "WrongType"',
+    broken: "mayHaveRun(failed) && Option.isSome(Cause.findErrorOption(failed))"
+  },
+  "notes-by-count": {
+    file: `${internal}/client/RecentReleases.ts`,
+    fixed: "if (now - this.#notedSince >= spanMillis) {",
+    broken: "if (now >= this.#notedSince) {"
+  },
+  "refused-and-unanswered": {
+    file: `${internal}/locks/PermitSemaphoreImpl.ts`,
+    fixed: "client.releases?.withdraw(command)",
+    broken: "void command"
+  },
   "certain-leftovers": {
     file: `${internal}/store/quorum/UntoldReleases.ts`,
     fixed: "Number(a.mayBeNothing) - Number(b.mayBeNothing) || ",
@@ -80,8 +105,8 @@ const fixes = {
   },
   "refused-return": {
     file: `${internal}/locks/PermitSemaphoreImpl.ts`,
-    fixed: "if (Exit.isSuccess(exit) ? exit.value : mayHaveRun(exit.cause))",
-    broken: "if (Exit.isSuccess(exit) || mayHaveRun(exit.cause))"
+    fixed: "if (Exit.isSuccess(exit) && !exit.value) client.releases?.withdraw(command)\n          else if",
+    broken: "if"
   },
   "closed-after-loss": {
     file: `${internal}/hold/release.ts`,
@@ -150,7 +175,7 @@ const fixes = {
   },
   "kept-in-turn": {
     file: `${internal}/hold/release.ts`,
-    fixed: "client.alarms.set({ due: 0, heapIndex: -1, ring }, keptUntil)",
+    fixed: "client.alarms.set({ due: 0, heapIndex: -1, ring }, time)",
     broken: "void ring"
   },
   "kept-queue": {
@@ -180,7 +205,7 @@ const fixes = {
   },
   "error-after-release": {
     file: `${internal}/hold/release.ts`,
-    fixed: "let mayBeReleased = mayHaveRun(failed)",
+    fixed: "let mayBeReleased = mayHaveReleased(failed)",
     broken: "let mayBeReleased = failure.isOutcomeUnknown"
   },
   "uncounted-refusals": {
@@ -809,7 +834,7 @@ const fixes = {
   },
   "last-hours": {
     file: `${internal}/hold/AnonymousPermits.ts`,
-    fixed: "const driftFactor = 0.0005",
+    fixed: "const driftFactor = 0.001",
     broken: "const driftFactor = 0.01"
   },
   "hold-of-a-tick": {

@@ -17,7 +17,7 @@ import {
   testStore,
   testStores
 } from "../kit/testStore.ts"
-import { unreachable } from "../kit/wrappedStore.ts"
+import { unreachable, wrappedStore } from "../kit/wrappedStore.ts"
 import { fakeDriver } from "../kit/fakeDriver.ts"
 import { expectWarning } from "../run/logs.ts"
 
@@ -48,6 +48,31 @@ const denials = (service: Service) =>
     yield* TestClock.adjust("20 millis")
     for (const request of asked) assert.isTrue(Option.isNone(yield* Fiber.join(request)))
   })
+
+it.effect(
+  "Of a quorum of which only some servers are clusters, locks of different slots are not renewed together",
+  () =>
+    Effect.gen(function* () {
+      const stores = yield* testStores(3)
+      const renewed: Array<ReadonlyArray<string>> = []
+      const clusters = stores.slice(1).map(({ store }) => ({
+        store: {
+          ...wrappedStore(store, ({ keys, operation, run }) => {
+            if (operation === "lock/renew") renewed.push(keys)
+            return run()
+          }),
+          slot: (key: string) => key.charCodeAt(0)
+        }
+      }))
+      const run = as(yield* quorumOf([stores[0]!, ...clusters]))
+      yield* run(Effect.all(["a", "b", "ab"].map((name) => Lock.scoped(name))))
+      yield* TestClock.adjust("12 seconds")
+      assert.sameDeepMembers(
+        renewed.map((keys) => keys.toSorted()),
+        [["a", "ab"], ["b"], ["a", "ab"], ["b"]]
+      )
+    }).pipe(Effect.scoped)
+)
 
 describe("a member of a quorum that is down", () => {
   for (const reason of ["NotConnected", "ConnectionLost"] as const) {

@@ -1,5 +1,6 @@
 import { assert, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Layer } from "effect"
+import { Cause, Effect, Exit, Layer, Stream } from "effect"
+import { Redis } from "effect/persistence"
 import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
 import { fakeDriver } from "../kit/fakeDriver.ts"
 
@@ -57,4 +58,24 @@ it.live("A driver that dies with nothing at all ends the request, and says so", 
     )
     assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
   })
+)
+
+it.effect("A driver over Effect's Redis service does not say that it is subscribed where subscribing has failed", () =>
+  Effect.gen(function* () {
+    const refused = new Redis.RedisError({ cause: new Error("ERR max number of clients reached") })
+    const redis = yield* Redis.make({
+      send: () => Effect.fail(refused),
+      subscribe: () => Effect.fail(refused),
+      connect: Effect.fail(refused)
+    })
+    const { subscribe } = yield* Effect.provide(RedisDriver.RedisDriver, RedisDriver.layerRedis).pipe(
+      Effect.provideService(Redis.Redis, redis)
+    )
+    const signals: Array<unknown> = []
+    const error = yield* Effect.flip(
+      Stream.runForEach(subscribe("a"), (signal) => Effect.sync(() => void signals.push(signal)))
+    )
+    assert.strictEqual(error.reason, "ConnectionRefused")
+    assert.deepStrictEqual(signals, [])
+  }).pipe(Effect.scoped)
 )

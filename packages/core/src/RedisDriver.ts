@@ -495,11 +495,11 @@ const makeRedis = (
       Stream.callback<Signal, RedisDriverError>(
         Effect.fnUntraced(function* (signals) {
           const messages = yield* redis.subscribe(channel)
+          const next = Effect.mapError(Queue.take(messages), (error) => makeError(error.cause))
+          // where subscribing has failed, it is the queue that says so
+          if (messages.state._tag === "Done") return yield* next
           Queue.offerUnsafe(signals, { _tag: "Subscribed" })
-          while (true) {
-            const { message } = yield* Effect.mapError(Queue.take(messages), (error) => makeError(error.cause))
-            Queue.offerUnsafe(signals, { _tag: "Message", message })
-          }
+          while (true) Queue.offerUnsafe(signals, { _tag: "Message", message: (yield* next).message })
         })
       ),
     scan: (pattern, type) =>

@@ -133,7 +133,7 @@ export interface IoRedisOptions {
   readonly warnings?: ReadonlyArray<ServerWarning> | undefined
   /**
    * Any other option of ioredis: `tls`, `username`, `family`, `retryStrategy`, ...; with the URL of a cluster, the options of each
-   * node's connection. Options that would let commands wait for a connection, or be sent again without our knowledge, are overridden;
+   * node's connection, without `retryStrategy`: to a node that is back there is a new one. Options that would let commands wait for a connection, or be sent again without our knowledge, are overridden;
    * values that ioredis would misread (`db: "abc"`) are refused.
    */
   readonly ioredis?: Omit<RedisOptions, "keyPrefix" | "stringNumbers" | "replyMapping"> | undefined

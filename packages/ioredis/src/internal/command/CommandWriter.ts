@@ -5,6 +5,9 @@ import type { Redis } from "ioredis"
 import type { ScriptRequest, ScriptSender, SentScript } from "./CommandPath.ts"
 import type { Connection } from "../connection/Connection.ts"
 
+/** Of all writers: the node of a cluster that comes back has a new one. */
+let connections = 0
+
 /**
  * Sends scripts to one server, and replaces a connection that has gone silent.
  *
@@ -18,7 +21,6 @@ export class CommandWriter {
   readonly timeoutMillis: number | undefined
   /** Names the current connection, or the last one: after a reconnect another server may answer. */
   server = ""
-  #connections = 0
   readonly #sender: ScriptSender
   #silence: ReturnType<typeof setTimeout> | undefined
   readonly #heartbeat: ReturnType<typeof setInterval> | undefined
@@ -97,7 +99,7 @@ export class CommandWriter {
   /** A connection is open, and the handshake begins. */
   readonly #onConnect = (): void => {
     const { client, connection, timeoutMillis } = this
-    this.server = `${client.options.host}:${client.options.port}#${++this.#connections}`
+    this.server = `${client.options.host}:${client.options.port}#${++connections}`
     if (timeoutMillis === undefined) return
     this.#watch(2 * timeoutMillis)
     const socket = connection.path.socketOf(client)

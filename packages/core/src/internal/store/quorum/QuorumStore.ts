@@ -107,7 +107,11 @@ export class QuorumStore {
         ),
       scan: (pattern, type) => scanMajority(members, this.required, pattern, type),
       publish: first.store.publish,
-      slot: (key) => first.store.slot(keyAt(first, key)),
+      slot: (key) => {
+        // where only some are clusters, all of which have the same slots
+        const member = members.find(({ store }) => store.slot("a") !== store.slot("b")) ?? first
+        return member.store.slot(keyAt(member, key))
+      },
       get commandLifeMillis() {
         return longest("commandLifeMillis")
       },
