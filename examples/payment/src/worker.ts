@@ -11,9 +11,12 @@ import { database, locks } from "./services.ts"
 const [account = "", amount = "", manner] = process.argv.slice(2)
 
 const bank = createInterface({ input: process.stdin })
+// `question` never answers once the input has ended, as it does when main.ts dies: without this the lock would be held for ever.
+const hungUp = new Promise<never>((_, reject) => bank.once("close", () => reject(new Error("the bank has hung up"))))
+hungUp.catch(() => {})
 const askBank = Effect.andThen(
   Console.log("asking"),
-  Effect.promise((signal) => bank.question("", { signal }))
+  Effect.promise((signal) => Promise.race([bank.question("", { signal }), hungUp]))
 )
 
 const payment = pay(account, BigInt(amount), askBank).pipe(

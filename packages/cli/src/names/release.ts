@@ -18,7 +18,7 @@ import { ExitCode, ExitWith, failed } from "../exit.ts"
 import { heldBy, textOf } from "./nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
 import { print } from "../text.ts"
-import { quoted } from "../visible.ts"
+import { isKept, quoted } from "../visible.ts"
 
 export interface ReleaseOptions extends Target {
   readonly name: string
@@ -40,6 +40,7 @@ export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect
         ? `Freed ${freed} permit${freed === 1 ? "" : "s"} of ${quoted(name)}.\n`
         : `Freed ${quoted(name)}. It was ${heldBy(state)}.\n`
     )
+    if (state.holders.length > 0 && state.holders.every(({ owner }) => isKept(owner))) return
     yield* print(
       "The holder has been notified. If that failed, it notices when it next renews: with a lease of 30 s within 10 s.\n"
     )

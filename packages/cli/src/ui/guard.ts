@@ -46,7 +46,9 @@ export const refuseStranger = ({ headers, method }: HttpServerRequest, access: A
   const origin = headers["origin"]
   const isWrite = method !== "GET" && method !== "HEAD"
   const isOwn = origin === `http://${host}` || origin === `https://${host}`
-  if (origin === undefined ? isWrite : !isOwn) return { status: 403, message: "the request comes from another page" }
+  if (origin === undefined ? isWrite : !isOwn) {
+    return { status: 403, message: "the request does not come from this page" }
+  }
   return undefined
 }
 

@@ -68,7 +68,10 @@ export const ui = (options: UiOptions): Effect.Effect<void, ExitWith> =>
       InvalidLockOptions: failed,
       ServeError: ({ cause }) =>
         Effect.fail(
-          new ExitWith({ code: ExitCode.notListening, message: `cannot listen: ${(cause as Error).message}` })
+          new ExitWith({
+            code: ExitCode.notListening,
+            message: `cannot listen: ${(cause as Error).message}: see --port and --host`
+          })
         )
     })
   )
