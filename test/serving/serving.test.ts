@@ -1,11 +1,11 @@
 /**
  * The bounds that docs/contention.md names, counted on real processes: how many requests that came later are served before one.
  */
-import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Round } from "../faults/fixtures/visitor.ts"
 import { freshName } from "../kit/names.ts"
+import { redisUrl } from "../kit/server/redisUrl.ts"
 import type { Shape } from "../simulation/liveness.ts"
 import {
   permitPasses,
@@ -40,8 +40,6 @@ for (const fibers of [2, 8]) {
     `No request is passed over more often than its bound says, in ${processes} processes of ${fibers} fibers`,
     () =>
       Effect.gen(function* () {
-        // of its own: what others send while MONITOR is answered ends the connection of ioredis
-        const server = yield* RedisServer.start()
         const loads = Object.keys(bounds) as ReadonlyArray<LoadName>
         const rounds = loads.map((load): Round => ({
           load,
@@ -51,7 +49,7 @@ for (const fibers of [2, 8]) {
           sectionMillis,
           longestPauseMillis: 10
         }))
-        const services = yield* measure(server.url, processes, rounds)
+        const services = yield* measure(redisUrl, processes, rounds)
         const shape = { processes, fibers, sectionMillis, pauseMillis: 5 }
         services.forEach(({ passedByOthers, requests }, index) => {
           const { load } = rounds[index]!
