@@ -197,48 +197,37 @@ describe("a failover that forgets the latest releases", () => {
     }).pipe(Effect.scoped)
   )
 
+  /** Tries to give back a permit in use together with one that is free, and fails over to a replica for which both are in use. */
+  const tryToRelease = Effect.fnUntraced(function* ({ isReplyLost }: { readonly isReplyLost: boolean }) {
+    const server = yield* replicatedStore
+    let isLost = isReplyLost
+    const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+      operation === "permit_semaphore/try_release" && isLost ? Effect.andThen(run(), fail("TimedOut")) : run()
+    )
+    const semaphore = PermitSemaphore.make("a", { permits: 3 })
+    const one = as(yield* clientOf({ ...server, store }, long))
+    const other = as(yield* clientOf(server, long))
+    const inUse = yield* other(PermitSemaphore.scoped(semaphore))
+    const released = yield* other(PermitSemaphore.scoped(semaphore))
+    yield* TestClock.adjust("1 second")
+    yield* server.lag
+    yield* released.release
+    const tried = one(PermitId.tryRelease(semaphore, [...inUse.ids, ...released.ids]))
+    if (isReplyLost) assert.propertyVal(yield* Effect.flip(tried), "reason", "TimedOut")
+    isLost = false
+    assert.isFalse(yield* tried)
+    yield* server.failOver
+    yield* pass(1000)
+    assert.strictEqual(yield* one(PermitSemaphore.availablePermits(semaphore)), 2)
+    assert.isTrue(yield* inUse.isHeld)
+  }, Effect.scoped)
+
   it.effect("Permits that were not given back, as one of them was not held, are not given back after a failover", () =>
-    Effect.gen(function* () {
-      const server = yield* replicatedStore
-      const semaphore = PermitSemaphore.make("a", { permits: 3 })
-      const [one, other] = [as(yield* clientOf(server, long)), as(yield* clientOf(server, long))]
-      const inUse = yield* other(PermitSemaphore.scoped(semaphore))
-      const released = yield* other(PermitSemaphore.scoped(semaphore))
-      yield* TestClock.adjust("1 second")
-      yield* server.lag
-      yield* released.release
-      assert.isFalse(yield* one(PermitId.tryRelease(semaphore, [...inUse.ids, ...released.ids])))
-      yield* server.failOver
-      yield* pass(1000)
-      assert.strictEqual(yield* one(PermitSemaphore.availablePermits(semaphore)), 2)
-      assert.isTrue(yield* inUse.isHeld)
-    }).pipe(Effect.scoped)
+    tryToRelease({ isReplyLost: false })
   )
 
   it.effect("Permits of which a refused try was not answered at first are not given back after a failover", () =>
-    Effect.gen(function* () {
-      const server = yield* replicatedStore
-      let isReplyLost = true
-      const store = wrappedStore(server.store, ({ fail, operation, run }) =>
-        operation === "permit_semaphore/try_release" && isReplyLost ? Effect.andThen(run(), fail("TimedOut")) : run()
-      )
-      const semaphore = PermitSemaphore.make("a", { permits: 3 })
-      const one = as(yield* clientOf({ ...server, store }, long))
-      const other = as(yield* clientOf(server, long))
-      const inUse = yield* other(PermitSemaphore.scoped(semaphore))
-      const released = yield* other(PermitSemaphore.scoped(semaphore))
-      yield* TestClock.adjust("1 second")
-      yield* server.lag
-      yield* released.release
-      const tried = one(PermitId.tryRelease(semaphore, [...inUse.ids, ...released.ids]))
-      assert.propertyVal(yield* Effect.flip(tried), "reason", "TimedOut")
-      isReplyLost = false
-      assert.isFalse(yield* tried)
-      yield* server.failOver
-      yield* pass(1000)
-      assert.isTrue(yield* inUse.isHeld)
-      assert.strictEqual(yield* one(PermitSemaphore.availablePermits(semaphore)), 2)
-    }).pipe(Effect.scoped)
+    tryToRelease({ isReplyLost: true })
   )
 
   it.effect("Permits that were given back by their ids are free after a failover that forgets it", () =>
