@@ -11,7 +11,7 @@ import { database, locks } from "./services.ts"
 const [account = "", amount = "", manner] = process.argv.slice(2)
 
 const bank = createInterface({ input: process.stdin })
-// `question` never answers once the input has ended, as it does when main.ts dies: without this the lock would be held for ever.
+// When main.ts dies, the input ends, and `question` never settles: without this, the worker would hold the lock forever.
 const hungUp = new Promise<never>((_, reject) => bank.once("close", () => reject(new Error("the bank has hung up"))))
 hungUp.catch(() => {})
 const askBank = Effect.andThen(

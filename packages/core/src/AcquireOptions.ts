@@ -66,8 +66,9 @@ export interface AcquireOptions<
    * The shortest time before the lock is free again, counted from its acquisition, like ShedLock's `lockAtLeastFor`. A lock that is
    * released earlier stays held in Redis for the rest of that time. The release itself returns at once, and no owner has the
    * lock from then on. When the time is over, the client frees it, and the process that has waited longest gets it; if the client has been
-   * closed or cut off by then, the lock frees itself 100 ms later. Until then its holder in Redis is `<owner>:kept`, and `Lock.forceRelease` frees it. Not longer than
-   * a fixed `leaseTime`. Of several acquisitions by one owner, the one whose time ends last counts. Default: none.
+   * closed or cut off by then, the lock frees itself 100 ms later. Until then its holder in Redis is `<owner>:kept`, and
+   * `Lock.forceRelease` frees it. Not longer than a fixed `leaseTime`. Of several acquisitions by one owner, the one whose time
+   * ends last counts. Default: none.
    *
    * If the process dies, the lock is free when its lease ends, even if that is earlier: another instance can do the work.
    *

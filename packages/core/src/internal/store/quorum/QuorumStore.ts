@@ -69,7 +69,7 @@ export class QuorumStore {
   readonly #untold: ReadonlyArray<UntoldReleases>
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
   readonly #unanswered = new Map<string, Pick<QuorumCall<AcquireReply, Vote>, "abandon">>()
-  /** By name, who has it at a minority of the members that keeps others out, and since when. */
+  /** By name, the owner that holds a lock at a minority of the members and so splits the votes of others, and since when. */
   readonly #minorities = new Map<string, { readonly owner: string; readonly since: number }>()
   /** Members at which an acquisition that has failed may still take effect, by owner. */
   readonly #unsettled = new UnsettledCommands()

@@ -63,7 +63,7 @@ export const countVotes = (
   }
   const { holder, remaining, votes } = holderOf(outcomes)
   const hasMajority = votes >= required
-  // A pending member may yet say who holds the lock, which decides how to wait; and if it denies the lock, there is nothing to take back.
+  // A pending member may still say who holds the lock, which decides how to wait. If it denies the lock, there is nothing to roll back.
   const mayMatter = hasMajority ? unknown === 0 : failed === 0 || votes + pending >= required
   if (granted === 0 && pending > 0 && mayMatter) return undefined
   // if no member granted, failed or is pending, each of them is held by somebody else, whose release to wait for
