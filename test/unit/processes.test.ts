@@ -37,8 +37,9 @@ describe("a process", () => {
 
   it.runIf(hasProc)("A process is found by a variable that it has inherited, even below a dead process", async () => {
     const id = `test-${process.pid}`
-    const parent = spawn("sh", ["-c", "sleep 60 & echo started; wait"], { env: { ...process.env, FOUND_BY: id } })
-    await once(parent.stdout, "data")
+    const parent = spawn("sh", ["-c", "sleep 60 & wait"], { env: { ...process.env, FOUND_BY: id } })
+    // the shell has its child before the child is a sleep, and a process that is just becoming another shows no environment
+    await until(() => processesWith("FOUND_BY", id).some(({ command }) => command === "sleep 60"))
     assert.lengthOf(processesWith("FOUND_BY", id), 2)
     parent.kill("SIGKILL")
     await exited(parent)
