@@ -23,13 +23,13 @@ interface Entry {
   readonly waitedMillis: number
 }
 
-/** The order in which Redis saw requests for a fair lock and their grants, by owner. */
+/** The order in which the requests for a fair lock and their grants took effect in Redis, by owner. */
 interface Seen {
   readonly asked: Map<string, number>
   readonly granted: Map<string, number>
 }
 
-/** The most requests for a fair lock that reached Redis later than one and were granted before it. */
+/** The most requests for a fair lock that took effect later than one and were granted before it. */
 const overtakenIn = ({ asked, granted }: Seen): number =>
   Math.max(
     0,
@@ -74,11 +74,14 @@ export const measure = Effect.fnUntraced(function* (url: string, processes: numb
     (monitor) => Effect.sync(() => monitor.disconnect())
   )
   let heard = 0
+  let takesEffect: (() => void) | undefined
   monitor.on("monitor", (_time: string, command: ReadonlyArray<string>, source: string) => {
     heard++
     // a request names its keys, how many they are in the third place; a script's own commands come from "lua"
     const [verb = "", key = ""] = command
     if (source === "lua") {
+      // a script that only looks at the time takes no effect: the client has yet to learn this server's clock
+      if (verb !== "TIME") takesEffect?.()
       const owner = command[2]!
       const lock = seen.get(key)
       if (/^(?:hset|hincrby)$/i.test(verb) && lock?.asked.has(owner) === true && !lock.granted.has(owner)) {
@@ -87,7 +90,7 @@ export const measure = Effect.fnUntraced(function* (url: string, processes: numb
     } else if (/^(?:eval|evalsha)$/i.test(verb)) {
       const lock = seen.get(command[3]!)
       const owner = command[3 + Number(command[2])]!
-      if (lock !== undefined && !lock.asked.has(owner)) lock.asked.set(owner, heard)
+      takesEffect = lock === undefined ? undefined : () => lock.asked.has(owner) || lock.asked.set(owner, heard)
     }
   })
   const visitors = yield* Effect.forEach(Array.from({ length: processes }), (_, process) =>
