@@ -89,9 +89,9 @@ const fixes = {
     broken: ""
   },
   "failed-but-done": {
-    file: `${internal}/hold/release.ts`,
-    fixed: "operation: `release (${expect})`",
-    broken: "operation: `release (the work is done; ${expect})`"
+    file: "packages/core/src/LockError.ts",
+    fixed: 'this.workDone === true ? " (the work is done)"',
+    broken: 'this.lock !== "" ? " (the work is done)"'
   },
   "loss-among-others": {
     file: `${internal}/hold/guard.ts`,
@@ -859,8 +859,8 @@ const fixes = {
   },
   "result-not-stored": {
     file: "packages/core/src/RunOnce.ts",
-    fixed: "? error : notStored(error)",
-    broken: "? error : error"
+    fixed: "Effect.mapError(written, afterWork)",
+    broken: "Effect.mapError(written, (error) => error ?? afterWork(error))"
   },
   "half-a-time-to-live": {
     file: `${internal}/coordination/record.ts`,

@@ -98,7 +98,7 @@ describe("a holder that is cut off from the server", { concurrent: true }, () =>
         yield* section.end
         const error = storeError(yield* section.exit)
         assert.strictEqual(error.reason, "NotConnected")
-        assert.include(error.message, `Lock "report", release (the work is done`)
+        assert.include(error.message, `Lock "report" (the work is done), release (`)
         yield* belongsTo(redis, "report", section.holding)
         yield* proxy.restore
         yield* lockKey(redis, "report", "gone")

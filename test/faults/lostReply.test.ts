@@ -130,7 +130,7 @@ describe("a release whose reply never comes", { concurrent: true }, () => {
         // a retry would do the work again
         assert.isTrue(error.workDone)
         assert.isFalse(error.isTransient)
-        assert.include(error.message, `Lock "report", release (the work is done`)
+        assert.include(error.message, `Lock "report" (the work is done), release (`)
         yield* proxy.resume
         yield* lockKey(redis, "report", "gone")
       })

@@ -126,7 +126,7 @@ describe("a server that refuses", { concurrent: true }, () => {
           yield* held.end
           const error = storeError(yield* held.exit)
           assert.strictEqual(error.reason, "PersistenceFailed")
-          assert.include(error.message, `Lock "ledger", release (the work is done; the lock frees itself`)
+          assert.include(error.message, `Lock "ledger" (the work is done), release (the lock frees itself`)
           yield* Effect.promise(() => redis.config("SET", "stop-writes-on-bgsave-error", "no"))
           yield* Effect.promise(() => redis.del("ledger"))
           yield* works(mine)

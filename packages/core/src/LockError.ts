@@ -379,7 +379,8 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
       return causeText(this.cause)
     }
     const cause = isError(this.cause) ? ` (${causeText(this.cause)})` : ""
-    return `Lock "${this.lock}", ${this.operation}: ${storeReasons[this.reason]}.${cause}`
+    const done = this.workDone === true ? " (the work is done)" : ""
+    return `Lock "${this.lock}"${done}, ${this.operation}: ${storeReasons[this.reason]}.${cause}`
   }
 
   /**

@@ -16,6 +16,7 @@ import * as Schema from "effect/Schema"
 import type * as Types from "effect/Types"
 import { holdingOf, resultOf } from "./internal/coordination/record.ts"
 import { printsAs } from "./internal/report/shown.ts"
+import { afterWork } from "./internal/store/failures.ts"
 import { reconnecting } from "./internal/time/clock.ts"
 import * as Lock from "./Lock.ts"
 import { type CommandError, LockLost, type LockReentered, LockStoreError } from "./LockError.ts"
@@ -220,7 +221,7 @@ export const run: {
       const result = yield* self
       const value = yield* Schema.encodeEffect(json)(result)
       const written = record.write(yield* holdingOf(lock), { value, version: 1, lifeMillis })
-      yield* Effect.mapError(written, (error) => (error._tag === "LockLost" ? error : notStored(error)))
+      yield* Effect.mapError(written, afterWork)
       return (stored = Option.some(result))
     })
     /** The stored result, whatever becomes of the release. */
@@ -249,17 +250,6 @@ export const run: {
     return Option.getOrThrow(yield* Effect.raceFirst(inTurn, Effect.asSome(byOthers)))
   })
 )
-
-/** The error of a result that Redis has not taken: it says that the work was done, so that nobody repeats it. */
-const notStored = ({ cause, lock, mayHaveRun, reason }: LockStoreError): LockStoreError =>
-  new LockStoreError({
-    operation: "record/write (the work is done; its result is not known to be stored)",
-    lock,
-    reason,
-    mayHaveRun,
-    workDone: true,
-    cause
-  })
 
 /**
  * The stored result, if there is one. Runs nothing, and does not wait.

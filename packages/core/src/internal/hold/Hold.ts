@@ -1,6 +1,7 @@
 /**
  * What the holder of a lock has: one hold of a lease, to look at, to renew and to release.
  */
+import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -12,9 +13,10 @@ import type { Mode } from "../kinds/kinds.ts"
 import { checkLease, parsePeriod } from "../options/acquireOptions.ts"
 import { printsAs } from "../report/shown.ts"
 import { failureOf } from "../store/commands.ts"
+import { afterWork } from "../store/failures.ts"
 import type { Guarded } from "./guard.ts"
 import type { Identity, Lease, LeaseEntry } from "./Lease.ts"
-import { afterWork, releaseNow } from "./release.ts"
+import { releaseNow } from "./release.ts"
 
 /**
  * The result of an acquisition: one hold, or the holds of all members.
@@ -51,7 +53,7 @@ export const release = (holding: InternalHolding): Effect.Effect<void, LockLost 
   Effect.uninterruptible(
     Effect.catchCause(
       Effect.suspend(() => holding.releaseNow()),
-      afterWork
+      (problems) => Effect.failCause(Cause.map(problems, afterWork))
     )
   )
 

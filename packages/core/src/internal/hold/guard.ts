@@ -5,8 +5,8 @@ import * as Fiber from "effect/Fiber"
 import type { Scheduler } from "effect/Scheduler"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import { matchOutcome } from "../store/failures.ts"
-import { afterWork, releaseMillis } from "./release.ts"
+import { afterWork, matchOutcome } from "../store/failures.ts"
+import { releaseMillis } from "./release.ts"
 
 /** Gives a part of an uninterruptible region the interruptibility of its caller. */
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -161,7 +161,7 @@ const settle = <A, E>(
   exit: Exit.Exit<A, E>,
   problems: Cause.Cause<LockLost | LockStoreError>
 ): Effect.Effect<A, E | LockLost | LockStoreError> => {
-  if (Exit.isSuccess(exit)) return afterWork(problems)
+  if (Exit.isSuccess(exit)) return Effect.failCause(Cause.map(problems, afterWork))
   const losses = problems.reasons.filter(isLoss)
   // An interruption is the body's own outcome only where no loss has caused it. Another release that is not confirmed goes on by itself.
   if (Cause.hasInterruptsOnly(exit.cause) && losses.length > 0) return Effect.failCause(Cause.fromReasons(losses))

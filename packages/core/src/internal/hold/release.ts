@@ -360,19 +360,6 @@ const unconfirmed = (
     cause
   })
 
-/** Fails as a release did after the work had succeeded. If it is unconfirmed, the error says that the work is done, so that nobody repeats it. */
-export const afterWork = (
-  problems: Cause.Cause<LockLost | LockStoreError>
-): Effect.Effect<never, LockLost | LockStoreError> =>
-  Effect.failCause(
-    Cause.map(problems, (problem) => {
-      if (problem._tag === "LockLost") return problem
-      const { cause, lock, mayHaveRun, operation, reason } = problem
-      const said = operation.replace("(", "(the work is done; ")
-      return new LockStoreError({ operation: said, lock, reason, mayHaveRun, workDone: true, cause })
-    })
-  )
-
 /** What to expect of a release that is repeated in the background. */
 const outlook = ({ kind }: Lease): string =>
   kind.isLeased

@@ -4,7 +4,7 @@
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { InvalidLockOptions, LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
+import { InvalidLockOptions, type LockLost, LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { StoreCommand } from "./operations/StoreOperation.ts"
 import * as lock from "./operations/lock.ts"
@@ -42,6 +42,13 @@ export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
       ? quorum.acquired === 0 && quorum.failures.every((failure) => notRun.has(failure.reason))
       : notRun.has(reason.error.reason)
   })
+
+/** What went wrong after the work had succeeded. A failure of the store says then that the work is done, so that nobody repeats it. */
+export const afterWork = (problem: LockLost | LockStoreError): LockLost | LockStoreError => {
+  if (problem._tag === "LockLost") return problem
+  const { cause, lock, mayHaveRun, operation, reason } = problem
+  return new LockStoreError({ operation, lock, reason, mayHaveRun, workDone: true, cause })
+}
 
 /** The reason of a failure that comes after a command had run, so that it is not taken for one that never ran. */
 export const afterRun = (reason: StoreReason): StoreReason => (notRun.has(reason) ? "ConnectionLost" : reason)
