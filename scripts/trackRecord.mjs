@@ -530,7 +530,7 @@ const fixes = {
     broken: "/\\bCROSSSLOT\\b/"
   },
   "slots-apart": {
-    file: `${internal}/locks/Synchronizer.ts`,
+    file: `${internal}/client/LockClient.ts`,
     fixed: "isTogether(name, keys, client.store.slot) ??",
     broken: "void isTogether ??"
   },

@@ -10,7 +10,7 @@ import type { Fiber } from "effect/Fiber"
 import * as FiberSet from "effect/FiberSet"
 import * as Predicate from "effect/Predicate"
 import * as Scope from "effect/Scope"
-import { InvalidLockOptions } from "../../LockError.ts"
+import { type InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
 import type { LockStore } from "../../LockStore.ts"
 import { HeldLeases } from "../hold/HeldLeases.ts"
 import type { Lease, LeaseEntry } from "../hold/Lease.ts"
@@ -24,6 +24,7 @@ import { report, type Report } from "../report/defects.ts"
 import { printsAs, shown } from "../report/shown.ts"
 import { Telemetry } from "../report/telemetry.ts"
 import { clientStore } from "../store/commands.ts"
+import { checkCollision, checkSlot, LockKeys } from "../store/keys.ts"
 import { type StoreCommand, withTokenAtLeast } from "../store/operations/StoreOperation.ts"
 import { commandAt, majorityOf, type Member } from "../store/quorum/QuorumCall.ts"
 import { runStream } from "../store/startable.ts"
@@ -343,4 +344,25 @@ export const clientIn = (context: Context.Context<never>): LockClient => {
   const client = boundClient(service)
   if (client === undefined) throw new TypeError(`${shown(service)} ${explanation}`)
   return client
+}
+
+/** The client that serves a lock, semaphore or latch, and the keys that it has there. */
+export interface Resolved {
+  readonly client: LockClient
+  readonly keys: LockKeys
+}
+
+/** A lock, semaphore or latch as a value. */
+interface Named {
+  readonly name: string
+  /** The client that last served it. */
+  at: Resolved | undefined
+}
+
+/** The keys of a value at a client, or why it can have none there. They are made once for as long as the client is the same. */
+export const resolveAt = (self: Named, client: LockClient, isTogether = checkSlot): Resolved | InvalidLockName => {
+  if (self.at?.client === client) return self.at
+  const { name } = self
+  const keys = new LockKeys(client.options.keyPrefix + name)
+  return checkCollision(name, keys.lock) ?? isTogether(name, keys, client.store.slot) ?? (self.at = { client, keys })
 }

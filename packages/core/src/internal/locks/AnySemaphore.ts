@@ -7,7 +7,7 @@ import type * as Option from "effect/Option"
 import type { AcquireError, LockStoreError } from "../../LockError.ts"
 import { acquire, type PermitHold, type PermitRequest, tryAcquire } from "../acquire/acquirePermits.ts"
 import type { Family } from "../acquire/sections.ts"
-import type { LockClient } from "../client/LockClient.ts"
+import type { LockClient, Resolved } from "../client/LockClient.ts"
 import type { Service } from "../client/RedisLock.ts"
 import type { Restore } from "../hold/guard.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
@@ -18,7 +18,7 @@ import { ownerText } from "../report/shown.ts"
 import { labelled } from "../report/spans.ts"
 import type { StoreCommand } from "../store/operations/StoreOperation.ts"
 import { PreparedLockAcquire } from "./LockImpl.ts"
-import { type Resolved, Synchronizer } from "./Synchronizer.ts"
+import { Synchronizer } from "./Synchronizer.ts"
 
 export abstract class AnySemaphore extends Synchronizer {
   readonly kind: PermitProtocol

@@ -15,7 +15,7 @@ import type { RedisLock } from "../../RedisLock.ts"
 import { acquire, tryAcquire } from "../acquire/acquire.ts"
 import type { AcquireRequest } from "../acquire/ask.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
-import { boundClient, checkService, clientIn, type LockClient } from "../client/LockClient.ts"
+import { boundClient, checkService, clientIn, type LockClient, resolveAt, type Resolved } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import { type Hold, type InternalHolding, lossAround, ownHold } from "../hold/Hold.ts"
 import { type Lease, CurrentOwner, type Identity, identityOf, HeldAround, Owner } from "../hold/Lease.ts"
@@ -30,7 +30,6 @@ import { describeWrongType } from "../store/failures.ts"
 import { checkName, type LockKeys } from "../store/keys.ts"
 import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
 import { checkOwners, forceRelease } from "./forceRelease.ts"
-import { resolveAt, type Resolved } from "./Synchronizer.ts"
 
 export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E, bigint> {
   readonly client: LockClient

@@ -4,6 +4,7 @@ import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import { type AcquireError, InvalidLockOptions, type LockStoreError, QuorumNotReached } from "../../LockError.ts"
+import { resolveAt, type Resolved } from "../client/LockClient.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
@@ -12,7 +13,6 @@ import type { QuorumTimes } from "../options/ClientOptions.ts"
 import { combinedName, type NamedMember, quorumClient } from "../quorum/quorumClient.ts"
 import { type AnyLock, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
 import { LockImpl, noQuorum } from "./LockImpl.ts"
-import { resolveAt, type Resolved } from "./Synchronizer.ts"
 
 /**
  * A lock that is held on a majority of servers: a lock of a client whose store is that majority.

@@ -1,13 +1,13 @@
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as Pipeable from "effect/Pipeable"
-import { type InvalidLockName, InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
-import { boundClient, checkService, clientIn, type LockClient } from "../client/LockClient.ts"
+import { InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
+import { boundClient, checkService, clientIn, type LockClient, resolveAt, type Resolved } from "../client/LockClient.ts"
 import type { Service } from "../client/RedisLock.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import { printsAs, shown } from "../report/shown.ts"
 import { runOrDescribe } from "../store/failures.ts"
-import { checkCollision, checkName, checkSlot, LockKeys } from "../store/keys.ts"
+import { checkName, checkSlot } from "../store/keys.ts"
 import type { StoreCommand } from "../store/operations/StoreOperation.ts"
 
 /**
@@ -61,24 +61,3 @@ export const use = <A, E, R>(
   })
 
 printsAs(Synchronizer.prototype, ({ name, title }) => ({ _id: `effect-redis-lock/${title}`, name }))
-
-/** The client that serves a lock, semaphore or latch, and the keys that it has there. */
-export interface Resolved {
-  readonly client: LockClient
-  readonly keys: LockKeys
-}
-
-/** A lock, semaphore or latch as a value. */
-interface Named {
-  readonly name: string
-  /** The client that last served it. */
-  at: Resolved | undefined
-}
-
-/** The keys of a value at a client, or why it can have none there. They are made once for as long as the client is the same. */
-export const resolveAt = (self: Named, client: LockClient, isTogether = checkSlot): Resolved | InvalidLockName => {
-  if (self.at?.client === client) return self.at
-  const { name } = self
-  const keys = new LockKeys(client.options.keyPrefix + name)
-  return checkCollision(name, keys.lock) ?? isTogether(name, keys, client.store.slot) ?? (self.at = { client, keys })
-}
