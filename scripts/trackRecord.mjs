@@ -254,8 +254,8 @@ const fixes = {
     broken: "[from, to]"
   },
   "inner-loss": {
-    file: `${internal}/hold/release.ts`,
-    fixed: "  hold.outlived = true\n",
+    file: `${internal}/hold/Hold.ts`,
+    fixed: "    this.outlived = true\n",
     broken: ""
   },
   "ended-counter": {

@@ -16,7 +16,7 @@ import { failureOf } from "../store/commands.ts"
 import { afterWork } from "../store/failures.ts"
 import type { Guarded } from "./guard.ts"
 import type { Identity, Lease, LeaseEntry } from "./Lease.ts"
-import { releaseNow } from "./release.ts"
+import { free, removeHold } from "./release.ts"
 
 /**
  * The result of an acquisition: one hold, or the holds of all members.
@@ -182,7 +182,19 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
   }
 
   releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
-    return releaseNow(this)
+    if (this.released) return Effect.void
+    this.released = true
+    const { lease } = this
+    if (lease.holds === 1) {
+      lease.remove(this)
+      return free(lease)
+    }
+    // before the lease of this hold is gone
+    const lost = lease.checkLost(lease.client.now())
+    const number = lease.remove(this)
+    if (lost !== undefined) return Effect.fail(lost)
+    this.outlived = true
+    return removeHold(lease, number)
   }
 
   onLost(listener: () => void): () => void {

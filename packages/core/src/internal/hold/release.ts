@@ -14,29 +14,10 @@ import * as multiLock from "../store/operations/multiLock.ts"
 import type { HandOver, Lease, LeaseEntry } from "./Lease.ts"
 
 /**
- * Ends one hold; the last one frees the lock. Does nothing the second time. The caller is uninterruptible, and runs the result at once.
- */
-export const releaseNow = (hold: LeaseEntry): Effect.Effect<void, LockLost | LockStoreError> => {
-  if (hold.released) return Effect.void
-  hold.released = true
-  const { lease } = hold
-  if (lease.holds === 1) {
-    lease.remove(hold)
-    return free(lease)
-  }
-  // before the lease of this hold is gone
-  const lost = lease.checkLost(lease.client.now())
-  const number = lease.remove(hold)
-  if (lost !== undefined) return Effect.fail(lost)
-  hold.outlived = true
-  return removeHold(lease, number)
-}
-
-/**
  * Ends an inner hold: the outer ones stay. After a failure it is retried within the lease and the release timeout, but not once
  * other holds have begun or ended, as their commands carry the number of holds. Eventually the outermost release frees all of them.
  */
-const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost | LockStoreError> => {
+export const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost | LockStoreError> => {
   const { client, kind } = lease
   client.watchdog.watch(lease)
   const command = kind.removeHold(lease, lease.holds, number)
@@ -52,7 +33,7 @@ const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost 
   const send = Effect.suspend((): Effect.Effect<number, LockStoreError> => {
     if (lease.changes !== changes) return Effect.succeed(1)
     client.tracking.wrote(lease)
-    return sendWithin(client, Effect.tapCause(client.store.run(command), noteLate), until - client.now(), lease.name)
+    return sendWithin(lease, Effect.tapCause(client.store.run(command), noteLate), until - client.now())
   })
   const repeated = retryRelease(send, (pause) => client.now() + pause < until && lease.isHeld(client.now()))
   return Effect.matchEffect(repeated, {
@@ -68,16 +49,13 @@ const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost 
 }
 
 /** Frees the lock: the last hold has ended. */
-const free = (lease: Lease): Effect.Effect<void, LockLost | LockStoreError> => {
+export const free = (lease: Lease): Effect.Effect<void, LockLost | LockStoreError> => {
   const pending = startRelease(lease, lease.client.now())
   if (!(pending instanceof PendingRelease)) return Effect.fail(pending)
   const { client } = lease
   return matchOutcome(
-    sendWithin(client, sendRelease(lease, pending.publish), client.options.releaseTimeoutMillis, lease.name),
-    (reply): Effect.Effect<void, LockLost> => {
-      const lost = pending.confirm(reply)
-      return lost === undefined ? Effect.void : Effect.fail(lost)
-    },
+    sendWithin(lease, sendRelease(lease, pending.publish), client.options.releaseTimeoutMillis),
+    (reply) => orLost(pending.confirm(reply)),
     (cause) => pending.retry(cause)
   )
 }
@@ -108,7 +86,7 @@ export const releaseTogether = (
   }
   if (started.length === 0) return Effect.succeed(failures)
   const send = client.store.run(multiLock.release(released, owner))
-  return Effect.matchCauseEffect(sendWithin(client, send, client.options.releaseTimeoutMillis, started[0]!.name), {
+  return Effect.matchCauseEffect(sendWithin(first.lease, send, client.options.releaseTimeoutMillis), {
     onSuccess: (reply) => {
       for (let i = 0; i < started.length; i++) {
         const lost = started[i]!.confirm(typeof reply === "number" ? reply : reply[i]!)
@@ -134,35 +112,29 @@ export const releaseTogether = (
 
 /** A lock that is being freed. */
 class PendingRelease {
-  readonly #lease: Lease
+  readonly lease: Lease
+  /** The command that notifies others; undefined for the store's own. */
+  readonly publish: string | undefined
   readonly #sentAt: number
   readonly #handOver: HandOver | undefined
 
   constructor(lease: Lease, sentAt: number, handOver: HandOver | undefined) {
-    this.#lease = lease
+    this.lease = lease
+    this.publish = handOver?.publish
     this.#sentAt = sentAt
     this.#handOver = handOver
     lease.client.underWay++
   }
 
-  get name(): string {
-    return this.#lease.name
-  }
-
-  /** The command that notifies others; undefined for the store's own. */
-  get publish(): string | undefined {
-    return this.#handOver?.publish
-  }
-
   /** Called with the reply. Returns the loss if the lock was not ours. */
   confirm(reply: number): LockLost | undefined {
-    this.#lease.client.underWay--
+    this.lease.client.underWay--
     return this.#confirm(reply)
   }
 
   /** Repeats it after a failure, within the lease and the release timeout; not after a defect of the store. */
   retry(failed: Cause.Cause<LockStoreError>): Effect.Effect<void, LockLost | LockStoreError> {
-    const lease = this.#lease
+    const { lease } = this
     const { client } = lease
     const error = Cause.findErrorOption(failed)
     if (Option.isNone(error)) {
@@ -173,14 +145,11 @@ class PendingRelease {
     const until = Math.min(lease.deadline, this.#sentAt + client.options.releaseTimeoutMillis)
     let mayBeReleased = mayHaveReleased(failed)
     const send = Effect.tapCause(
-      Effect.suspend(() => sendWithin(client, sendRelease(lease), until - client.now(), lease.name)),
+      Effect.suspend(() => sendWithin(lease, sendRelease(lease), until - client.now())),
       (cause) => Effect.sync(() => void (mayBeReleased ||= mayHaveReleased(cause)))
     )
-    const settle = (reply: number): Effect.Effect<void, LockLost> => {
-      // by the clock the lock was ours until the first attempt, so that attempt released it
-      const lost = this.#confirm(mayBeReleased ? 1 : reply)
-      return lost === undefined ? Effect.void : Effect.fail(lost)
-    }
+    // by the clock the lock was ours until the first attempt, so that attempt released it
+    const settle = (reply: number) => orLost(this.#confirm(mayBeReleased ? 1 : reply))
     const repeated = Effect.matchEffect(
       retryAfter(failure, send, (pause) => client.now() + pause < until),
       {
@@ -201,7 +170,7 @@ class PendingRelease {
   }
 
   #confirm(reply: number): LockLost | undefined {
-    const lease = this.#lease
+    const { lease } = this
     this.#handOver?.settle(Math.max(0, reply - 1))
     // after a reconnect the one that was sent again may have been first
     if (reply >= 1 || lease.client.hasGivenBack(lease.kind.release(lease, ""))) return undefined
@@ -211,6 +180,9 @@ class PendingRelease {
     return (lease.lost = lease.lossOf(reason, now))
   }
 }
+
+const orLost = (lost: LockLost | undefined): Effect.Effect<void, LockLost> =>
+  lost === undefined ? Effect.void : Effect.fail(lost)
 
 /** Whether a try that failed so may have freed the lock: not where something else lies under its name, on a quorum at a majority. */
 const mayHaveReleased = (failed: Cause.Cause<LockStoreError>): boolean =>
@@ -278,10 +250,10 @@ export const sendRelease = (
   ref: OwnerRef,
   publish: string = ref.client.store.publish
 ): Effect.Effect<number, LockStoreError> => {
-  const { client, keptUntil = 0, keys, kind, overAt, owner } = ref
+  const { client, keptUntil = 0, keys, kind, owner } = ref
   if (!staysTaken(ref)) {
     const command = kind.release(ref, publish)
-    return client.store.run(client.isQuorum ? { ...command, overAt } : command)
+    return client.store.run(client.isQuorum ? { ...command, overAt: ref.overAt } : command)
   }
   // waiters are told even if `publish` is empty: the lock is left to none of them
   const terms = { publish: client.store.publish, queued: kind.queued }
@@ -298,10 +270,9 @@ export const releaseMillis = ({ gaveUp, now, options }: LockClient): number =>
 
 /** Sends a release and waits at most this long for the reply. Without one, it may have run anyway. */
 const sendWithin = <A>(
-  client: LockClient,
+  { client, name }: Lease,
   send: Effect.Effect<A, LockStoreError>,
-  millis: number,
-  lock: string
+  millis: number
 ): Effect.Effect<A, LockStoreError> =>
   // usually the command itself times out earlier, and no timer is needed here
   client.store.commandTimeoutMillis <= millis
@@ -310,7 +281,7 @@ const sendWithin = <A>(
         duration: millis,
         orElse: () => {
           const cause = new Error(`no reply within ${Math.ceil(millis)} ms`)
-          return Effect.fail(new LockStoreError({ operation: "release", lock, reason: "TimedOut", cause }))
+          return Effect.fail(new LockStoreError({ operation: "release", lock: name, reason: "TimedOut", cause }))
         }
       })
 

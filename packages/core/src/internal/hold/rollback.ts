@@ -10,8 +10,8 @@ import type { LockClient } from "../client/LockClient.ts"
 import { type OwnerRef, ownerRefOf, takesPlaces } from "../kinds/kinds.ts"
 import { retryRelease } from "../store/failures.ts"
 import * as semaphore from "../store/operations/semaphore.ts"
-import type { LeaseEntry } from "./Lease.ts"
-import { releaseNow, releaseUntilConfirmed, releasing, sendRelease } from "./release.ts"
+import type { Hold } from "./Hold.ts"
+import { releaseUntilConfirmed, releasing, sendRelease } from "./release.ts"
 
 /** How long a caller waits for its rollbacks, which continue in the background. What it ends with then need not be late for 200 ms. */
 const rollbackWaitMillis = 150
@@ -177,7 +177,7 @@ const rollbackUntilSettled = (
  * An earlier request of the same owner, whose outcome is unknown, may take effect until `until`: if the lock is released before,
  * that request could acquire it again, or queue its owner again, with nobody to release it. So it is released once more then.
  */
-export const releaseAgainAfter = ({ lease }: LeaseEntry, until: number, leaseMillis: number): void => {
+export const releaseAgainAfter = ({ lease }: Hold, until: number, leaseMillis: number): void => {
   const { client } = lease
   const left = until - client.now()
   if (left < 0) return
@@ -194,8 +194,8 @@ export const releaseAgainAfter = ({ lease }: LeaseEntry, until: number, leaseMil
 }
 
 /** Takes back a hold that nobody has been given: a re-entry that may have succeeded without our knowledge, or an unannounced election. */
-export const rollbackHold = (hold: LeaseEntry): Effect.Effect<void> =>
-  Effect.suspend(() => inBackground(hold.lease, Effect.ignore(releaseNow(hold))))
+export const rollbackHold = (hold: Hold): Effect.Effect<void> =>
+  Effect.suspend(() => inBackground(hold.lease, Effect.ignore(hold.releaseNow())))
 
 const inBackground = ({ client }: Pick<OwnerRef, "client">, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
   Effect.suspend(() => awaitRollback([client], Fiber.await(client.background(effect))))
