@@ -227,6 +227,8 @@ export const kindOn = (isQuorum: boolean, kind: string): string => (isQuorum && 
 export class Telemetry {
   readonly #registry: RegistryMetrics
   readonly #isQuorum: boolean
+  /** By the names that {@link of} is given. */
+  readonly #kinds = new Map<string, KindMetrics>()
 
   constructor(context: Context.Context<never>, isQuorum: boolean) {
     this.#registry = RegistryMetrics.of(context)
@@ -235,7 +237,9 @@ export class Telemetry {
 
   /** The metrics of a kind: the name of a lock's protocol, or of another kind of lock or semaphore. */
   of(kind: string): KindMetrics {
-    return this.#registry.kind(kindOn(this.#isQuorum, kind))
+    let found = this.#kinds.get(kind)
+    if (found === undefined) this.#kinds.set(kind, (found = this.#registry.kind(kindOn(this.#isQuorum, kind))))
+    return found
   }
 }
 
