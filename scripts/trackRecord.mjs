@@ -351,8 +351,8 @@ const fixes = {
   },
   "leader-waits": {
     file: `${internal}/coordination/candidate.ts`,
-    fixed: "hold.by = identityOf(fiber, scope)",
-    broken: "void identityOf(fiber, scope)"
+    fixed: "hold.by = new Identity(fiber, scope)",
+    broken: "void new Identity(fiber, scope)"
   },
   "too-many-permits": {
     file: `${internal}/wait/Line.ts`,

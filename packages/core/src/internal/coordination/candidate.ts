@@ -11,7 +11,7 @@ import type { LockLost, LockStoreError } from "../../LockError.ts"
 import * as Sections from "../acquire/sections.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import { type Hold, type InternalHolding } from "../hold/Hold.ts"
-import { CurrentOwner, HeldAround, identityOf, Owner } from "../hold/Lease.ts"
+import { CurrentOwner, HeldAround, Identity, Owner } from "../hold/Lease.ts"
 import { rollbackHold } from "../hold/rollback.ts"
 import { locks, prepareLock } from "../locks/LockImpl.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
@@ -47,7 +47,7 @@ export const scopedAsCandidate = <R>(
     Effect.map(
       Effect.zip(Effect.scope, Lock.withOwner(Sections.scoped(candidates, prepareCandidate(lock)))),
       ([scope, hold]) => {
-        hold.by = identityOf(fiber, scope)
+        hold.by = new Identity(fiber, scope)
         return hold
       }
     )

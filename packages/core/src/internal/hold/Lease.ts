@@ -411,12 +411,9 @@ export class Identity {
   /** Only acquisitions into a scope (`Lock.scoped`) recognise holdings by their scope. */
   readonly scope: Scope.Scope | undefined
 
-  constructor(owner: Owner, fiberId: number, scope: Scope.Scope | undefined) {
-    this.owner = owner
-    this.fiberId = fiberId
+  constructor(fiber: Fiber.Fiber<unknown, unknown>, scope: Scope.Scope | undefined) {
+    this.owner = fiber.getRef(CurrentOwner)
+    this.fiberId = fiber.id
     this.scope = scope
   }
 }
-
-export const identityOf = (fiber: Fiber.Fiber<unknown, unknown>, scope: Scope.Scope | undefined): Identity =>
-  new Identity(fiber.getRef(CurrentOwner), fiber.id, scope)

@@ -11,7 +11,7 @@ import type { LockClient, Resolved } from "../client/LockClient.ts"
 import type { Service } from "../client/RedisLock.ts"
 import type { Restore } from "../hold/guard.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
-import { identityOf } from "../hold/Lease.ts"
+import { Identity } from "../hold/Lease.ts"
 import type { PermitProtocol } from "../kinds/kinds.ts"
 import { checkPermits, type Invalid, type Times } from "../options/acquireOptions.ts"
 import { ownerText } from "../report/shown.ts"
@@ -57,7 +57,7 @@ export class PreparedPermits extends PreparedLockAcquire<never> implements Permi
     times: Times,
     { isHeld, permits }: Pick<PermitRequest, "isHeld" | "permits">
   ) {
-    super(semaphore, client, keys, identityOf(fiber, undefined), times)
+    super(semaphore, client, keys, new Identity(fiber, undefined), times)
     this.permits = permits
     this.isHeld = isHeld
   }

@@ -18,7 +18,7 @@ import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import { boundClient, checkService, clientIn, type LockClient, resolveAt, type Resolved } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import { type Hold, type InternalHolding, lossAround, ownHold } from "../hold/Hold.ts"
-import { type Lease, CurrentOwner, type Identity, identityOf, HeldAround, Owner } from "../hold/Lease.ts"
+import { CurrentOwner, HeldAround, Identity, type Lease, Owner } from "../hold/Lease.ts"
 import { holdersIn, inspect } from "../kinds/inspect.ts"
 import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
 import { defaultTimes, type Invalid, isInvalid, refuseMinHold, type Times, timesOf } from "../options/acquireOptions.ts"
@@ -152,7 +152,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
         : refuseMinHold(times, "one side of a read-write lock")
     if (kept !== undefined) return kept
     if (client.isQuorum && this.kind.queued) return noQuorum(this.kind)
-    return new PreparedLockAcquire(this, client, keys, identityOf(fiber, scope), times)
+    return new PreparedLockAcquire(this, client, keys, new Identity(fiber, scope), times)
   }
 
   holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Hold | undefined, LockLost | Invalid> {
@@ -214,7 +214,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     fiber: Fiber<unknown, unknown>
   ): { readonly lease: Lease | undefined; readonly identity: Identity } {
     const scope = Context.getOrUndefined(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
-    const identity = identityOf(fiber, scope)
+    const identity = new Identity(fiber, scope)
     return { lease: client.leases.find(keys.lock, this.kind.mode, identity), identity }
   }
 }
