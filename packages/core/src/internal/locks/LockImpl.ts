@@ -301,10 +301,14 @@ export const locks: Family<InternalHolding> = {
 type HeldLock<T> = InternalHolding<T> & HoldingOf<T>
 
 /** A request for a lock, or for the lock of a name. */
-export const prepareLock =
-  <R, E, T>(lock: PublicLock<R, E, T> | string, options: AcquireOptions | undefined): Prepare<HeldLock<T>, E> =>
-  (fiber, scope) =>
-    lockOf(lock).prepare(fiber, scope, options) as Prepared<HeldLock<T>, E> | Invalid
+export const prepareLock = <R, E, T>(
+  lock: PublicLock<R, E, T> | string,
+  options: AcquireOptions | undefined
+): Prepare<HeldLock<T>, E> => {
+  // of a name once, however often the effect is run
+  const impl = lockOf(lock)
+  return (fiber, scope) => impl.prepare(fiber, scope, options) as Prepared<HeldLock<T>, E> | Invalid
+}
 
 /** Runs `f` with a lock, without acquiring it. */
 export const using = <A, E>(
