@@ -270,8 +270,8 @@ const fixes = {
   },
   "max-hold-fixed": {
     file: `${internal}/acquire/ask.ts`,
-    fixed: "Math.max(maxHoldMillis, leaseMillis)",
-    broken: "Math.max(maxHoldMillis, leaseMillis - leaseMillis)"
+    fixed: "(isRenewed ? maxHoldMillis : Math.max(maxHoldMillis, leaseMillis))",
+    broken: "maxHoldMillis"
   },
   "repeated-first": {
     file: `${internal}/hold/release.ts`,

@@ -30,7 +30,7 @@ import { semaphoreChannel } from "../store/keys.ts"
 import { nothing, type PermitsReply, supplyOf, type Want, type Wants } from "../store/operations/permitPlaces.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
-import { type AcquireRequest, grantedTooLate, leaseMillisOf, possess } from "./ask.ts"
+import { type AcquireRequest, grantedTooLate, possess } from "./ask.ts"
 import { countWaiting, untilServed, type Wait } from "./untilServed.ts"
 
 export interface PermitRequest extends AcquireRequest {
@@ -73,8 +73,7 @@ const ask = (
   startedAt: number,
   wants: Wants
 ): Effect.Effect<Answer, LockStoreError> => {
-  const { client, isHeld, keys, kind, name, permits } = request
-  const leaseMillis = leaseMillisOf(request)
+  const { client, isHeld, keys, kind, leaseMillis, name, permits } = request
   const owner = kind.newOwner(client, permits)
   const ownerRef: OwnerRef & { readonly permits: number } = { client, kind, name, keys, owner, permits }
   const command = acknowledgedBy(kind.ask(ownerRef, leaseMillis, wants), request)

@@ -76,7 +76,7 @@ export class Ask implements OwnerRef, AcquireParams {
     this.kind = kind
     this.name = name
     this.owner = owner
-    this.leaseMillis = leaseMillisOf(request)
+    this.leaseMillis = request.leaseMillis
     this.waits = waits
     this.hasAsked = hasAsked
     this.takesPlace = takesPlace
@@ -95,9 +95,6 @@ export class Ask implements OwnerRef, AcquireParams {
     return this.sentAt + this.leaseMillis
   }
 }
-
-export const leaseMillisOf = (request: AcquireRequest): number =>
-  request.leaseMillis ?? request.client.options.watchdogLeaseMillis
 
 /** The write lock that the caller of a read lock holds. */
 export const writerOf = ({ client, identity, keys, kind }: AcquireRequest): Lease | undefined =>
@@ -200,8 +197,7 @@ export const acquireOnce = <A, B, E>(
  * the message arrived, as it may have lain on its way.
  */
 export const takeOver = (request: AcquireRequest, grant: Grant, startedAt: number): Hold | undefined => {
-  const { acknowledge, client, keys, kind } = request
-  const leaseMillis = leaseMillisOf(request)
+  const { acknowledge, client, keys, kind, leaseMillis } = request
   const isAcknowledged = (acknowledge ?? client.options.acknowledge ?? "none") !== "none"
   if (isAcknowledged || leaseMillis < grant.leaseMillis || !client.accepts(kind, grant.token)) return undefined
   const since = client.store.longestSince(keys.lock, grant.serverMicros)
@@ -224,7 +220,7 @@ export const begun = <A, E>(hold: Hold, then: (hold: Hold) => Effect.Effect<A, E
 
 /** Records a lease with its outermost hold. */
 export const possess = <H extends Hold>(
-  { client, leaseMillis = 0, maxHoldMillis = client.options.maxHoldMillis, minHoldMillis }: AcquireRequest,
+  { client, isRenewed, leaseMillis, maxHoldMillis = client.options.maxHoldMillis, minHoldMillis }: AcquireRequest,
   outermost: H,
   startedAt: number
 ): H => {
@@ -233,7 +229,7 @@ export const possess = <H extends Hold>(
   lease.keepFor(minHoldMillis)
   // a fixed lease bounds its re-entries instead, if it is longer
   if (maxHoldMillis < Number.POSITIVE_INFINITY)
-    lease.heldUntil = lease.acquiredAt + Math.max(maxHoldMillis, leaseMillis)
+    lease.heldUntil = lease.acquiredAt + (isRenewed ? maxHoldMillis : Math.max(maxHoldMillis, leaseMillis))
   client.remember(lease, outermost)
   client.telemetry.of(lease.kind.name).waitDuration.record(lease.acquiredAt - startedAt)
   return outermost
@@ -276,5 +272,8 @@ export const loseOthers = ({ by, lease }: Hold): boolean => {
       held.isHeld(now)
   )
   for (const held of others) held.lose("NotOwner", now)
+  readonly leaseMillis: number
+  /** Whether the watchdog renews that lease. */
+  readonly isRenewed: boolean
   return others.length > 0
 }

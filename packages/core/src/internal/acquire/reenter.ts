@@ -10,7 +10,7 @@ import { rollbackHold } from "../hold/rollback.ts"
 import { transientFailure } from "../store/failures.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import { Outage } from "../wait/Outage.ts"
-import { acquireOnce, type AcquireRequest, Ask, leaseMillisOf, writerOf } from "./ask.ts"
+import { acquireOnce, type AcquireRequest, Ask, writerOf } from "./ask.ts"
 import { pauseAfterFailure } from "./untilServed.ts"
 
 /**
@@ -95,8 +95,7 @@ const addHold = (
   restore: Restore
 ): Effect.Effect<Hold | undefined, LockStoreError> =>
   Effect.suspend(() => {
-    const { client, kind } = request
-    const leaseMillis = leaseMillisOf(request)
+    const { client, kind, leaseMillis } = request
     const hold = new Hold(lease, request)
     const command = acknowledgedBy(kind.addHold(lease, lease.add(hold), leaseMillis), request)
     const sentAt = client.now()

@@ -164,13 +164,13 @@ const waitForTurn = (
     if (!waiter.mayHavePlace && !waiter.isUnsure) return Effect.void
     // a refresh removes the place once the store answers again
     if (waiter.isUnsure || queue.outage.failure !== undefined) removePlace()
-    if (waiter.isUnsure) return rollbackUnknown(ownerRef, leaseMillisOf(request))
+    if (waiter.isUnsure) return rollbackUnknown(ownerRef, request.leaseMillis)
     if (queue.outage.failure !== undefined) return Effect.void
     return giveBackTurn(ownerRef, queue.settled, removePlace)
   })
   return Effect.matchCauseEffect(untilServed(wait), {
     onSuccess: (hold) => {
-      if (isTurn) releaseAgainAfter(hold, waiter.unsureUntil, leaseMillisOf(request))
+      if (isTurn) releaseAgainAfter(hold, waiter.unsureUntil, request.leaseMillis)
       return Effect.as(isTurn ? leave : Effect.andThen(leave, giveUp), hold)
     },
     onFailure: (cause) => Effect.andThen(Effect.andThen(leave, giveUp), Effect.failCause(cause))

@@ -59,8 +59,8 @@ export const release = (holding: InternalHolding): Effect.Effect<void, LockLost 
 
 interface HoldTerms {
   readonly identity: Identity
-  /** Milliseconds, or undefined for a lease that the watchdog renews. */
-  readonly leaseMillis: number | undefined
+  /** Whether the watchdog renews for it. */
+  readonly isRenewed: boolean
 }
 
 /**
@@ -74,9 +74,9 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
   outlived = false
   own: LeaseEntry["own"] = undefined
 
-  constructor(lease: Lease, { identity, leaseMillis }: HoldTerms) {
+  constructor(lease: Lease, { identity, isRenewed }: HoldTerms) {
     this.lease = lease
-    this.renewed = leaseMillis === undefined
+    this.renewed = isRenewed
     this.by = identity
   }
 

@@ -38,7 +38,8 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
   readonly keys: LockKeys
   readonly identity: Identity
   readonly waitMillis: number
-  readonly leaseMillis: number | undefined
+  readonly leaseMillis: number
+  readonly isRenewed: boolean
   readonly minHoldMillis: number
   readonly maxHoldMillis: number | undefined
   // no field where it is not set
@@ -58,7 +59,8 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
     this.keys = keys
     this.identity = identity
     this.waitMillis = waitMillis
-    this.leaseMillis = leaseMillis
+    this.leaseMillis = leaseMillis ?? client.options.watchdogLeaseMillis
+    this.isRenewed = leaseMillis === undefined
     this.minHoldMillis = minHoldMillis
     this.maxHoldMillis = maxHoldMillis
     this.acknowledge = acknowledge

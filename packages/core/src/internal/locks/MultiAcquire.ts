@@ -191,11 +191,9 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   /** The fixed leases of the members that are held, whether the `MultiLock` or a member's own lock fixes them. */
   get #fixedLeases() {
     return this.#members.flatMap(({ subjects }, index) =>
-      subjects.flatMap(({ leaseMillis }, i) => {
+      subjects.flatMap(({ isRenewed, leaseMillis }, i) => {
         const hold = this.#held[index]?.holds[i]
-        return hold === undefined || leaseMillis === undefined
-          ? []
-          : [{ leaseMillis, renewal: hold.renew(leaseMillis) }]
+        return hold === undefined || isRenewed ? [] : [{ leaseMillis, renewal: hold.renew(leaseMillis) }]
       })
     )
   }

@@ -3,7 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { LockStoreError } from "../../LockError.ts"
-import { type AcquireRequest, grantedTooLate, leaseMillisOf, loseOthers, possess } from "../acquire/ask.ts"
+import { type AcquireRequest, grantedTooLate, loseOthers, possess } from "../acquire/ask.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import { Hold } from "../hold/Hold.ts"
@@ -42,7 +42,7 @@ const isOneCommand = (first: PreparedAcquire, second: PreparedLockAcquire<unknow
   first instanceof PreparedLockAcquire &&
   first.client === second.client &&
   first.client.store.slot(first.keys.lock) === second.client.store.slot(second.keys.lock) &&
-  leaseMillisOf(first) === leaseMillisOf(second) &&
+  first.leaseMillis === second.leaseMillis &&
   first.isJoinable
 
 /** Clients that have logged it. */
@@ -77,9 +77,8 @@ export const tryAcquireTogether = (
   restore: Restore
 ): Effect.Effect<ReadonlyArray<Hold> | number, LockStoreError> => {
   const [first] = requests as readonly [AcquireRequest]
-  const { client } = first
+  const { client, leaseMillis } = first
   const owner = client.nextOwner()
-  const leaseMillis = leaseMillisOf(first)
   const sentAt = client.now()
   const ownerRefs = requests.map((request) => ownerRefOf(request, owner))
   const all = { concurrency: "unbounded", discard: true } as const
