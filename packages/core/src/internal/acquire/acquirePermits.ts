@@ -7,7 +7,6 @@
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { AnonymousPermits } from "../hold/AnonymousPermits.ts"
@@ -61,10 +60,8 @@ interface Answer {
 export const tryAcquire = (
   request: PermitRequest,
   restore: Restore
-): Effect.Effect<Option.Option<PermitHold>, LockStoreError> =>
-  Effect.map(ask(request, restore, request.client.now(), notYet(request.client, nothing)), ({ granted }) =>
-    Option.fromUndefinedOr(granted)
-  )
+): Effect.Effect<PermitHold | undefined, LockStoreError> =>
+  Effect.map(ask(request, restore, request.client.now(), notYet(request.client, nothing)), ({ granted }) => granted)
 
 /** Sends one request. If it is interrupted or fails with an unknown outcome, it is rolled back first. */
 const ask = (

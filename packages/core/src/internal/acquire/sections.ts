@@ -24,8 +24,8 @@ export interface Prepared<out H extends Guarded, out E = never> {
   readonly label: string
   /** Waits as long as allowed. Must run uninterruptibly, and at once. */
   readonly acquire: (restore: Restore) => Effect.Effect<H, AcquireError | E>
-  /** Tries once. Must run uninterruptibly, and at once. */
-  readonly tryAcquire: (restore: Restore) => Effect.Effect<Option.Option<H>, LockStoreError | E>
+  /** Tries once; undefined if it was not free. Must run uninterruptibly, and at once. */
+  readonly tryAcquire: (restore: Restore) => Effect.Effect<H | undefined, LockStoreError | E>
 }
 
 type Running = Fiber<unknown, unknown>
@@ -53,15 +53,15 @@ export const scoped = <H extends Guarded, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<H, AcquireError | E, Scope.Scope> =>
-  asking(family, prepare, true, waiting<H, E>, (held, asked) => keep(family, held, asked))
+  asking(family, prepare, true, waiting<H, E>, (held, prepared, fiber) => keep(family, held, prepared, fiber))
 
 /** {@link scoped}, trying once. */
 export const tryScoped = <H extends Guarded, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<Option.Option<H>, LockStoreError | Invalid | E, Scope.Scope> =>
-  asking(family, prepare, true, once<H, E>, (held, asked) =>
-    Option.isNone(held) ? Effect.succeedNone : Effect.asSome(keep(family, held.value, asked))
+  asking(family, prepare, true, once<H, E>, (held, prepared, fiber) =>
+    held === undefined ? Effect.succeedNone : Effect.asSome(keep(family, held, prepared, fiber))
   )
 
 /** Runs an effect while holding what the request acquires. */
@@ -70,7 +70,9 @@ export const section = <H extends Guarded, E, A, E2, R>(
   prepare: Prepare<H, E>,
   body: Effect.Effect<A, E2, R>
 ): Effect.Effect<A, AcquireError | LockLost | E | E2, R> =>
-  asking(family, prepare, false, waiting<H, E>, (held, asked) => guarded(family, held, asked, body))
+  asking(family, prepare, false, waiting<H, E>, (held, prepared, fiber, restore) =>
+    guarded(family, held, prepared, fiber, restore, body)
+  )
 
 /** {@link section}, trying once. */
 export const trySection = <H extends Guarded, E, A, E2, R>(
@@ -83,8 +85,8 @@ export const trySection = <H extends Guarded, E, A, E2, R>(
     prepare,
     false,
     once<H, E>,
-    (held, asked): Effect.Effect<Option.Option<A>, LockStoreError | LockLost | E2, R> =>
-      Option.isNone(held) ? Effect.succeedNone : Effect.asSome(guarded(family, held.value, asked, body))
+    (held, prepared, fiber, restore): Effect.Effect<Option.Option<A>, LockStoreError | LockLost | E2, R> =>
+      held === undefined ? Effect.succeedNone : Effect.asSome(guarded(family, held, prepared, fiber, restore, body))
   )
 
 /** Acquires without releasing: other code releases it later. */
@@ -98,7 +100,11 @@ export const tryAcquired = <H extends Guarded, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<boolean, LockStoreError | Invalid | E> =>
-  asking(family, prepare, false, once<H, E>, (held) => Effect.succeed(Option.isSome(held)))
+  asking(family, prepare, false, once<H, E>, (held) => Effect.succeed(held !== undefined))
+
+const waiting = <H extends Guarded, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.acquire(restore)
+
+const once = <H extends Guarded, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.tryAcquire(restore)
 
 /** Whether the caller traces: else a span would cost more than the lock. */
 const isTracing = (fiber: Running): boolean => fiber.cache.span !== undefined
@@ -106,30 +112,13 @@ const isTracing = (fiber: Running): boolean => fiber.cache.span !== undefined
 const scopeOf = (fiber: Running): Scope.Scope =>
   Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
 
-const waiting = <H extends Guarded, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.acquire(restore)
-
-const once = <H extends Guarded, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.tryAcquire(restore)
-
-/** A request, and the fiber that makes it. */
-class Asked {
-  readonly prepared: Prepared<Guarded, unknown>
-  readonly fiber: Running
-  readonly restore: Restore
-
-  constructor(prepared: Prepared<Guarded, unknown>, fiber: Running, restore: Restore) {
-    this.prepared = prepared
-    this.fiber = fiber
-    this.restore = restore
-  }
-}
-
 /** Prepares a request, for the scope of its fiber or for no scope, sends it, and continues with `f`. */
 const asking = <H extends Guarded, E, Answer, E2, A, E3, R>(
   { acquireSpan }: Family<H>,
   prepare: Prepare<H, E>,
   isScoped: boolean,
   ask: (prepared: Prepared<H, E>, restore: Restore) => Effect.Effect<Answer, E2>,
-  f: (answer: Answer, asked: Asked) => Effect.Effect<A, E3, R>
+  f: (answer: Answer, prepared: Prepared<H, E>, fiber: Running, restore: Restore) => Effect.Effect<A, E3, R>
 ): Effect.Effect<A, E2 | E3 | Invalid, R> =>
   Effect.withFiber<A, E2 | E3 | Invalid, R>((fiber) => {
     const prepared = prepare(fiber, isScoped ? scopeOf(fiber) : undefined)
@@ -139,7 +128,7 @@ const asking = <H extends Guarded, E, Answer, E2, A, E3, R>(
       const asked = Effect.suspend(() => ask(prepared, restore))
       return matchOutcome(
         isTracing(fiber) ? traceAcquire(acquireSpan, prepared, asked) : asked,
-        (answer): Effect.Effect<A, E2 | E3, R> => f(answer, new Asked(prepared, fiber, restore)),
+        (answer): Effect.Effect<A, E2 | E3, R> => f(answer, prepared, fiber, restore),
         failed<E2>
       )
     })
@@ -154,7 +143,12 @@ const failed = <E>(cause: Cause.Cause<E>): Effect.Effect<never, E | InvalidLockO
 }
 
 /** Keeps what was acquired until the scope closes. */
-const keep = <H extends Guarded>(family: Family<H>, held: H, { fiber, prepared }: Asked): Effect.Effect<H> => {
+const keep = <H extends Guarded>(
+  family: Family<H>,
+  held: H,
+  prepared: Prepared<H, unknown>,
+  fiber: Running
+): Effect.Effect<H> => {
   const scope = scopeOf(fiber)
   const kept = Effect.as(Scope.addFinalizerExit(scope, releaseOrWarn(family, held)), held)
   return isTracing(fiber)
@@ -173,31 +167,18 @@ const releaseOrWarn =
 const guarded = <H extends Guarded, A, E, R>(
   family: Family<H>,
   held: H,
-  asked: Asked,
+  prepared: Prepared<H, unknown>,
+  fiber: Running,
+  restore: Restore,
   body: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | LockLost | LockStoreError, R> => {
-  const { fiber, restore } = asked
-  const { inside } = family
+  const { holdSpan, inside, spanAttributes } = family
   const scheduler = new SectionScheduler(held, fiber.cache.scheduler)
   const inner = Effect.updateContext(body, (context: Context.Context<R>) => {
     const scheduled = Context.add(context, Scheduler, scheduler)
     return inside === undefined ? scheduled : inside(scheduled, held, fiber)
   })
-  return isTracing(fiber) ? guardTraced(family, held, asked, scheduler, inner) : guard(held, scheduler, inner, restore)
+  if (!isTracing(fiber)) return guard(held, scheduler, inner, restore)
+  const traced = Effect.suspend(() => guard(held, scheduler, inner, restore))
+  return traceHold(holdSpan, prepared, held, spanAttributes(held), traced)
 }
-
-/** A function of its own, so that callers that do not trace do not pay for the closure. */
-const guardTraced = <H extends Guarded, A, E, R>(
-  { holdSpan, spanAttributes }: Family<H>,
-  held: H,
-  { prepared, restore }: Asked,
-  scheduler: SectionScheduler,
-  body: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | LockLost | LockStoreError, R> =>
-  traceHold(
-    holdSpan,
-    prepared,
-    held,
-    spanAttributes(held),
-    Effect.suspend(() => guard(held, scheduler, body, restore))
-  )

@@ -3,7 +3,6 @@
  */
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
-import type * as Option from "effect/Option"
 import type { AcquireError, LockStoreError } from "../../LockError.ts"
 import { acquire, type PermitHold, type PermitRequest, tryAcquire } from "../acquire/acquirePermits.ts"
 import type { Family } from "../acquire/sections.ts"
@@ -66,7 +65,7 @@ export class PreparedPermits extends PreparedLockAcquire<never> implements Permi
     return acquire(this, restore)
   }
 
-  override tryAcquire(restore: Restore): Effect.Effect<Option.Option<PermitHold>, LockStoreError> {
+  override tryAcquire(restore: Restore): Effect.Effect<PermitHold | undefined, LockStoreError> {
     return tryAcquire(this, restore)
   }
 }

@@ -4,7 +4,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
-import type * as Option from "effect/Option"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
@@ -91,8 +90,8 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
     return acquire(this, restore) as Effect.Effect<Hold, AcquireError | E>
   }
 
-  tryAcquire(restore: Restore): Effect.Effect<Option.Option<Hold>, LockStoreError | E> {
-    return tryAcquire(this, restore) as Effect.Effect<Option.Option<Hold>, LockStoreError | E>
+  tryAcquire(restore: Restore): Effect.Effect<Hold | undefined, LockStoreError | E> {
+    return tryAcquire(this, restore) as Effect.Effect<Hold | undefined, LockStoreError | E>
   }
 }
 

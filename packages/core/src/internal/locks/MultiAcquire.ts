@@ -11,7 +11,6 @@ import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Option from "effect/Option"
 import { type AcquireError, LockStoreError, LockTimeout, QuorumNotReached } from "../../LockError.ts"
 import type { AcquireRequest } from "../acquire/ask.ts"
 import { countWaiting, pauseAfterFailure } from "../acquire/untilServed.ts"
@@ -68,13 +67,13 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     return multiKind
   }
 
-  tryAcquire(restore: Restore): Effect.Effect<Option.Option<InternalHolding<Tokens<T>>>, LockStoreError | E> {
+  tryAcquire(restore: Restore): Effect.Effect<InternalHolding<Tokens<T>> | undefined, LockStoreError | E> {
     return Effect.suspend(() => {
       // a member of a nested lock may be requested more than once
       this.#held.fill(undefined)
       return this.#orNone(
         Effect.flatMap(this.#attempt(restore), (attempt) =>
-          attempt instanceof MultiHold ? Effect.succeedSome(attempt) : Effect.as(this.#giveBack(), Option.none())
+          attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.as(this.#giveBack(), undefined)
         )
       )
     })
@@ -259,8 +258,8 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     const [only] = group as readonly [number]
     if (group.length === 1) {
       return Effect.map(this.#members[only]!.tryAcquire(restore), (hold) => {
-        if (Option.isNone(hold)) attempt.denied ??= only
-        else this.#held[only] = hold.value
+        if (hold === undefined) attempt.denied ??= only
+        else this.#held[only] = hold
       })
     }
     const requests = group.map((index) => this.#members[index] as unknown as AcquireRequest)

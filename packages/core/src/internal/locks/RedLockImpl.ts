@@ -1,11 +1,10 @@
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
-import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
 import { type AcquireError, InvalidLockOptions, type LockStoreError, QuorumNotReached } from "../../LockError.ts"
-import { resolveAt, type Resolved } from "../client/LockClient.ts"
 import type { RedisLock } from "../../RedisLock.ts"
+import { resolveAt, type Resolved } from "../client/LockClient.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
 import { type Invalid, isInvalid, refuseMinHold, timesOf } from "../options/acquireOptions.ts"
@@ -82,7 +81,7 @@ export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
         surfacing(asking.acquire(restore)),
       tryAcquire: (
         restore
-      ): Effect.Effect<Option.Option<InternalHolding<bigint>>, LockStoreError | E | QuorumNotReached> =>
+      ): Effect.Effect<InternalHolding<bigint> | undefined, LockStoreError | E | QuorumNotReached> =>
         surfacing(asking.tryAcquire(restore))
     }
   }

@@ -67,5 +67,5 @@ export const prepareAnonymous =
 /** Zero permits are always granted, without a command. */
 const noPermits = (name: string, label: string): Prepared<InternalHolding> => {
   const held = new MultiHold(name, [])
-  return { name, label, acquire: () => Effect.succeed(held), tryAcquire: () => Effect.succeedSome(held) }
+  return { name, label, acquire: () => Effect.succeed(held), tryAcquire: () => Effect.succeed(held) }
 }

@@ -3,7 +3,6 @@
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Scope from "effect/Scope"
 import type * as Tracer from "effect/Tracer"
@@ -40,7 +39,7 @@ export const traceAcquire = <A, E>(name: string, lock: Traced, self: Effect.Effe
     Effect.useSpan(name, { attributes: attributesOf(lock) }, (span) =>
       Effect.matchCauseEffect(Effect.withParentSpan(self, span), {
         onSuccess: (answer): Effect.Effect<Effect.Effect<A, E>, E> => {
-          if (Option.isOption(answer) && Option.isNone(answer)) span.attribute(outcomeAttribute, "unavailable")
+          if (answer === undefined) span.attribute(outcomeAttribute, "unavailable")
           return Effect.succeed(Effect.succeed(answer))
         },
         onFailure: (cause): Effect.Effect<Effect.Effect<A, E>, E> => {

@@ -4,7 +4,13 @@
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { InvalidLockOptions, type LockLost, LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
+import {
+  InvalidLockOptions,
+  type LockLost,
+  LockStoreError,
+  QuorumNotReached,
+  type StoreReason
+} from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { StoreCommand } from "./operations/StoreOperation.ts"
 import * as lock from "./operations/lock.ts"
