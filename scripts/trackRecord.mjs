@@ -331,13 +331,13 @@ const fixes = {
   },
   "own-reads": {
     file: `${internal}/acquire/reenter.ts`,
-    fixed: "if (writer !== undefined) return readUnder",
-    broken: 'if (writer !== undefined && kind.mode !== "read") return readUnder'
+    fixed: "const writer = mine === undefined ? writerOf(request) : undefined",
+    broken: "const writer = mine === null ? writerOf(request) : undefined"
   },
   "owner-reads": {
     file: `${internal}/acquire/waitInLine.ts`,
-    fixed: "const own = reenterOwn(request, restore, waiter.waitsUntil)",
-    broken: "const own = waiter.hasTurn ? reenterOwn(request, restore, waiter.waitsUntil) : undefined"
+    fixed: "return reenterOr(",
+    broken: "return !this.waiter.hasTurn ? this.#askIfDue() : reenterOr("
   },
   "forgotten-release": {
     file: `${internal}/client/RecentReleases.ts`,
@@ -436,8 +436,8 @@ const fixes = {
   },
   "first-failure": {
     file: `${internal}/acquire/ask.ts`,
-    fixed: "const failure = waits ? transientFailure(cause) : undefined",
-    broken: "const failure = waits === undefined ? transientFailure(cause) : undefined"
+    fixed: "const transient = waits ? transientFailure(cause) : undefined",
+    broken: "const transient = waits === undefined ? transientFailure(cause) : undefined"
   },
   "too-few-replicas": {
     file: `${internal}/report/storeReasons.ts`,
@@ -718,8 +718,8 @@ const fixes = {
   },
   "wrong-type-wait": {
     file: `${internal}/acquire/ask.ts`,
-    fixed: "restore(describeWrongType(client, [{ expected: kind.title, key: ask.keys.lock }], cause))",
-    broken: "describeWrongType(client, [{ expected: kind.title, key: ask.keys.lock }], cause)"
+    fixed: "undone, restore(described))",
+    broken: "undone, described)"
   },
   "defect-in-release": {
     file: `${internal}/hold/release.ts`,

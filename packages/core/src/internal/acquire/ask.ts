@@ -60,9 +60,12 @@ export class Ask implements OwnerRef, AcquireParams {
   readonly hasAsked: boolean
   readonly placeAgeMillis: number
   readonly takesPlace: boolean
+  readonly place: this | undefined
   readonly secret: string
   readonly startedAt: number
   readonly sentAt: number
+  /** The number of messages that had arrived before; undefined where the channel is not subscribed. */
+  readonly messagesSeen: number | undefined
   readonly writer: Lease | undefined
 
   constructor(
@@ -80,9 +83,11 @@ export class Ask implements OwnerRef, AcquireParams {
     this.waits = waits
     this.hasAsked = hasAsked
     this.takesPlace = takesPlace
+    this.place = waits && takesPlace && takesPlaces(request) ? this : undefined
     this.secret = secret
     this.startedAt = startedAt
     this.sentAt = client.now()
+    this.messagesSeen = waits ? messagesSeenOf(request) : undefined
     this.placeAgeMillis = deniedAt === undefined ? 0 : this.sentAt - deniedAt
     this.writer = kind.mode === "read" ? writerOf(request) : undefined
   }
@@ -106,36 +111,35 @@ export const holdsLock = (request: AcquireRequest): boolean =>
   writerOf(request) !== undefined
 
 /** The number of messages so far that wake a waiter; undefined while it would not hear them. */
-export const messagesSeenOf = (request: AcquireRequest): number | undefined => {
+const messagesSeenOf = (request: AcquireRequest): number | undefined => {
   const { client, keys, kind } = request
   // composing the channel costs more than the look
-  if (client.subscriptions.isEmpty) return undefined
+  if (client.subscriptions.isEmpty || kind.queued) return undefined
   return client.subscriptions.messagesSeen(kind.channel(keys, client.clientId), takesPlaces(request))
 }
 
 /** What follows each outcome of a request. */
-export interface Outcomes<A, B, E> {
+export interface Outcomes<A, E> {
   readonly restore: Restore
   onGranted(hold: Hold): Effect.Effect<A>
-  onDenied(denial: Denial): Effect.Effect<B, E>
-  /** Called when it is granted or fails for good; `onDenied` and `onTransient` do the same themselves if necessary. */
+  /** Follows a denial; and for a caller that waits a transient failure, after which the request may have run. */
+  onRefused(answer: Denial | LockStoreError, mayHaveRun: boolean): Effect.Effect<A, E>
+  /** Called when it is granted or fails for good; `onRefused` does the same itself if necessary. */
   onSettled?(isGranted: boolean): void
   /** Called first if it has failed before it was run: it has changed nothing. */
   onNotRun?(): void
-  /** Follows a transient failure, if the caller waits. */
-  onTransient?(failure: LockStoreError, mayHaveRun: boolean): Effect.Effect<B, E>
 }
 
 /**
  * One round trip, sent as soon as the effect runs. If interrupted, or failed with unknown outcome, it is rolled back before
  * anything else happens.
  */
-export const acquireOnce = <A, B, E>(
+export const acquireOnce = <A, E>(
   request: AcquireRequest,
   ask: Ask,
-  outcomes: Outcomes<A, B, E>
-): Effect.Effect<A | B, E | LockStoreError> => {
-  const { client, kind, leaseMillis, sentAt, startedAt, waits, writer } = ask
+  outcomes: Outcomes<A, E>
+): Effect.Effect<A, E | LockStoreError> => {
+  const { client, kind, leaseMillis, sentAt, waits, writer } = ask
   const { restore } = outcomes
   const command = acknowledgedBy(client.bounded(kind.acquire(ask)), request)
   // the key of a writer that also reads lives as long as its longest read
@@ -143,52 +147,69 @@ export const acquireOnce = <A, B, E>(
   client.underWay++
   return matchOutcome(
     restore(client.store.run(command)),
-    (answer): Effect.Effect<A | B, E | LockStoreError> => {
+    (answer): Effect.Effect<A, E | LockStoreError> => {
       client.underWay--
-      if (typeof answer !== "number" && answer.isPartial) {
-        const pause = waits && answer.pauseMillis > 0 ? restore(Effect.sleep(answer.pauseMillis)) : Effect.void
-        // Silently: a waiter that asked again would win a minority as well, take it back, and wake the others in turn.
-        return Effect.matchCauseEffect(Effect.andThen(rollback(ask, leaseMillis, ""), pause), {
-          onSuccess: () => outcomes.onDenied(answer),
-          onFailure: (cause) => {
-            outcomes.onSettled?.(false)
-            return Effect.failCause(cause)
-          }
-        })
+      if (typeof answer !== "number") {
+        return answer.isPartial ? takeBackMinority(ask, answer, outcomes) : outcomes.onRefused(answer, false)
       }
-      if (typeof answer !== "number") return outcomes.onDenied(answer)
       const now = client.now()
       const lease = Lease.granted(request, { owner: ask.owner, token: answer, sentAt, leaseMillis }, now)
-      const hold = lease && possess(request, lease.begin(new Hold(lease, request)), startedAt)
-      if (hold !== undefined) {
-        // only now: a waiter that is resumed here runs at once, and must see that this process holds the lock
-        outcomes.onSettled?.(true)
-        return begun(hold, (hold) => outcomes.onGranted(hold))
+      if (lease === undefined) {
+        const failure = grantedTooLate(ask.name, command.operation.name, now - sentAt, leaseMillis)
+        const transient = waits && isRetryable(failure) ? failure : undefined
+        return failed(ask, outcomes, transient, true, rollback(ask, leaseMillis), Effect.fail(failure))
       }
-      const failure = grantedTooLate(ask.name, command.operation.name, now - sentAt, leaseMillis)
-      const isTick = waits && isRetryable(failure)
-      // a waiter with a place in Redis retries with the same owner id, and counts the lease from then
-      if (isTick && kind.queued) return outcomes.onTransient!(failure, true)
-      const undone = rollback(ask, leaseMillis)
-      if (isTick) return Effect.flatMap(undone, () => outcomes.onTransient!(failure, true))
-      outcomes.onSettled?.(false)
-      return Effect.andThen(undone, Effect.fail(failure))
+      const hold = possess(request, lease.begin(new Hold(lease, request)), ask.startedAt)
+      // only now: a waiter that is resumed here runs at once, and must see that this process holds the lock
+      outcomes.onSettled?.(true)
+      return begun(hold, outcomes)
     },
     (cause) => {
       client.underWay--
       const isUnknown = mayHaveRun(cause)
       if (!isUnknown) outcomes.onNotRun?.()
-      const failure = waits ? transientFailure(cause) : undefined
-      if (failure === undefined) outcomes.onSettled?.(false)
-      const failed: Effect.Effect<B, E | LockStoreError> =
-        failure === undefined
-          ? restore(describeWrongType(client, [{ expected: kind.title, key: ask.keys.lock }], cause))
-          : Effect.suspend(() => outcomes.onTransient!(failure, isUnknown))
-      if (!isUnknown || (failure !== undefined && kind.queued)) return failed
-      const terms = { isForbidden: isForbidden(cause), asksAgain: failure !== undefined }
-      return Effect.andThen(rollbackUnknown(ask, leaseMillis, terms), failed)
+      const transient = waits ? transientFailure(cause) : undefined
+      const terms = { isForbidden: isForbidden(cause), asksAgain: transient !== undefined }
+      const undone = isUnknown ? rollbackUnknown(ask, leaseMillis, terms) : Effect.void
+      const described = describeWrongType(client, [{ expected: kind.title, key: ask.keys.lock }], cause)
+      return failed(ask, outcomes, transient, isUnknown, undone, restore(described))
     }
   )
+}
+
+/** Silently: a waiter that asked again would win a minority as well, take it back, and wake the others in turn. */
+const takeBackMinority = <A, E>(
+  ask: Ask,
+  denial: Denial,
+  outcomes: Outcomes<A, E>
+): Effect.Effect<A, E | LockStoreError> => {
+  const { pauseMillis } = denial
+  const pause = ask.waits && pauseMillis > 0 ? outcomes.restore(Effect.sleep(pauseMillis)) : Effect.void
+  return Effect.matchCauseEffect(Effect.andThen(rollback(ask, ask.leaseMillis, ""), pause), {
+    onSuccess: () => outcomes.onRefused(denial, false),
+    onFailure: (cause) => {
+      outcomes.onSettled?.(false)
+      return Effect.failCause(cause)
+    }
+  })
+}
+
+/** After a failure: what may have been granted is `undone`. After one that is `transient`, the caller goes on; else it fails for good. */
+const failed = <A, E>(
+  { kind }: Ask,
+  outcomes: Outcomes<A, E>,
+  transient: LockStoreError | undefined,
+  mayHaveRun: boolean,
+  undone: Effect.Effect<void>,
+  forGood: Effect.Effect<never, LockStoreError>
+): Effect.Effect<A, E | LockStoreError> => {
+  if (transient === undefined) {
+    outcomes.onSettled?.(false)
+    return Effect.andThen(undone, forGood)
+  }
+  const goesOn = Effect.suspend(() => outcomes.onRefused(transient, mayHaveRun))
+  // a waiter with a place in Redis retries with the same owner id, and counts the lease from then
+  return kind.queued ? goesOn : Effect.andThen(undone, goesOn)
 }
 
 /**
@@ -215,8 +236,8 @@ export const takeOver = (request: AcquireRequest, grant: Grant, startedAt: numbe
 const leastLeft = 0.5
 
 /** Goes on with a hold that has just begun, after it has ended the holds that it proves lost. */
-export const begun = <A, E>(hold: Hold, then: (hold: Hold) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
-  loseOthers(hold) ? Effect.flatMap(inOwnTurn(hold.lease.client), () => then(hold)) : then(hold)
+export const begun = <A, E>(hold: Hold, then: Pick<Outcomes<A, E>, "onGranted">): Effect.Effect<A> =>
+  loseOthers(hold) ? Effect.flatMap(inOwnTurn(hold.lease.client), () => then.onGranted(hold)) : then.onGranted(hold)
 
 /** Records a lease with its outermost hold. */
 export const possess = <H extends Hold>(
@@ -251,6 +272,9 @@ export const grantedTooLate = (
 /** One request for one lock, validated. */
 export interface AcquireRequest extends LockRef, Times {
   readonly identity: Identity
+  readonly leaseMillis: number
+  /** Whether the watchdog renews that lease. */
+  readonly isRenewed: boolean
   /** Whether it is the request of a `MultiLock`, which reports the timeout itself. */
   isMember?: boolean | undefined
 }
@@ -272,8 +296,5 @@ export const loseOthers = ({ by, lease }: Hold): boolean => {
       held.isHeld(now)
   )
   for (const held of others) held.lose("NotOwner", now)
-  readonly leaseMillis: number
-  /** Whether the watchdog renews that lease. */
-  readonly isRenewed: boolean
   return others.length > 0
 }

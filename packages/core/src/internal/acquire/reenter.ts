@@ -15,29 +15,46 @@ import { pauseAfterFailure } from "./untilServed.ts"
 
 /**
  * Acquires a lock that the caller holds already: adds a hold, reads under its own write lock, or fails if the caller would wait for
- * itself. Undefined if the caller does not hold the lock.
+ * itself. A transient failure is retried until `waitsUntil`. If the caller does not hold the lock, or has lost it meanwhile, `otherwise`
+ * follows. Run it at once.
  */
-export const reenter = (
+export const reenterOr = <A, E>(
   request: AcquireRequest,
-  restore: Restore
-): Effect.Effect<Hold | undefined, LockReentered | LockStoreError> | undefined => {
+  restore: Restore,
+  waitsUntil: number,
+  otherwise: () => Effect.Effect<A, E>,
+  outage?: Outage
+): Effect.Effect<Hold | A, LockReentered | LockStoreError | E> => {
   const { client, identity, keys, kind, name } = request
   const mine = client.leases.find(keys.lock, kind.mode, identity)
+  const writer = mine === undefined ? writerOf(request) : undefined
+  if (mine === undefined && writer === undefined) {
+    return kind.mode === "write" && client.leases.find(keys.lock, "read", identity) !== undefined
+      ? Effect.fail(new LockReentered({ lock: name, attempt: "upgrade" }))
+      : otherwise()
+  }
+  const again = () => reenterOr(request, restore, waitsUntil, otherwise, outage)
   if (mine !== undefined) {
     if (!kind.reentrant) return Effect.fail(new LockReentered({ lock: name, attempt: "reenter" }))
     const left = mine.innerReleaseUntil - client.now()
-    if (left < 0) return addHold(request, mine, restore)
     // an inner release that may still take effect would end the new hold instead of its own
-    return Effect.andThen(
-      restore(Effect.sleep(left + 1)),
-      Effect.suspend(() => reenter(request, restore) ?? Effect.undefined)
-    )
+    if (left >= 0) return Effect.andThen(restore(Effect.sleep(left + 1)), Effect.suspend(again))
   }
-  const writer = writerOf(request)
-  if (writer !== undefined) return readUnder(writer, request, restore)
-  return kind.mode === "write" && client.leases.find(keys.lock, "read", identity) !== undefined
-    ? Effect.fail(new LockReentered({ lock: name, attempt: "upgrade" }))
-    : undefined
+  const entered = mine === undefined ? readUnder(writer!, request, restore) : addHold(request, mine, restore)
+  return Effect.matchCauseEffect(entered, {
+    onSuccess: (hold) => (hold === undefined ? again() : Effect.succeed(hold)),
+    onFailure: (cause) => {
+      const left = waitsUntil - client.now()
+      const failure = transientFailure(cause)
+      if (left <= 0 || failure === undefined) return Effect.failCause(cause)
+      const failures = outage ?? new Outage()
+      failures.failed(failure)
+      return Effect.andThen(
+        pauseAfterFailure(client, failures, left, restore),
+        Effect.suspend(() => reenterOr(request, restore, waitsUntil, otherwise, failures))
+      )
+    }
+  })
 }
 
 /** Reads under the caller's write lock, which Redis grants whatever else waits; undefined if the write lock turns out to be lost. */
@@ -51,9 +68,9 @@ const readUnder = (
     return acquireOnce(request, new Ask(request, { waits: false, startedAt: client.now() }), {
       restore,
       onGranted: Effect.succeed<Hold>,
-      onDenied: (denial): Effect.Effect<undefined, LockStoreError> => {
+      onRefused: (answer): Effect.Effect<undefined, LockStoreError> => {
         // of a quorum, some members have not answered
-        if (denial.isPartial) {
+        if (answer instanceof LockStoreError || answer.isPartial) {
           return Effect.fail(new LockStoreError({ operation: "read_lock/acquire", lock: name, reason: "NotConnected" }))
         }
         writer.lose("NotOwner", client.now())
@@ -61,32 +78,6 @@ const readUnder = (
       }
     })
   })
-
-/**
- * {@link reenter} for a caller that waits: retries transient failures until that time, for as long as it holds the lock. Undefined at
- * once, or as a result, if it does not hold it.
- */
-export const reenterOwn = (
-  request: AcquireRequest,
-  restore: Restore,
-  waitsUntil: number,
-  outage?: Outage
-): Effect.Effect<Hold | undefined, LockReentered | LockStoreError> | undefined => {
-  const reentered = reenter(request, restore)
-  if (reentered === undefined) return undefined
-  return Effect.catchCause(reentered, (cause) => {
-    const { client } = request
-    const left = waitsUntil - client.now()
-    const failure = transientFailure(cause)
-    if (left <= 0 || failure === undefined) return Effect.failCause(cause)
-    const failures = outage ?? new Outage()
-    failures.failed(failure)
-    return Effect.andThen(
-      pauseAfterFailure(client, failures, left, restore),
-      Effect.suspend(() => reenterOwn(request, restore, waitsUntil, failures) ?? Effect.undefined)
-    )
-  })
-}
 
 /** Adds a hold to a lease; undefined if the lease turns out to be lost. */
 const addHold = (

@@ -9,8 +9,8 @@ import type { Restore } from "../hold/guard.ts"
 import { type OwnerRef, ownerRefOf } from "../kinds/kinds.ts"
 import { giveBackTurn, releaseAgainAfter, rollbackUnknown } from "../hold/rollback.ts"
 import { type FairQueue, FairWaiter, type SpareOwner, type Wake } from "../wait/FairQueue.ts"
-import { acquireOnce, type AcquireRequest, Ask, begun, type Denial, leaseMillisOf, takeOver } from "./ask.ts"
-import { reenterOwn } from "./reenter.ts"
+import { acquireOnce, type AcquireRequest, Ask, begun, type Denial, takeOver } from "./ask.ts"
+import { reenterOr } from "./reenter.ts"
 import { countWaiting, gaveUp, untilServed, type Wait } from "./untilServed.ts"
 
 /**
@@ -36,15 +36,18 @@ export const waitInFairQueue = (
       waiter.asking = true
       waiter.askedAt = client.now()
       return Effect.map(
-        acquireOnce(request, new Ask(request, { waits: true, startedAt, secret }, owner), {
-          restore,
-          onGranted: Effect.succeed<Hold>,
-          onDenied: Effect.succeed<Denial | LockStoreError>,
-          onTransient: (failure, isUnsure) => {
-            if (isUnsure) waiter.unsureUntil = client.now() + client.store.commandLifeMillis
-            return Effect.succeed(failure)
+        acquireOnce<Hold | Denial | LockStoreError, never>(
+          request,
+          new Ask(request, { waits: true, startedAt, secret }, owner),
+          {
+            restore,
+            onGranted: Effect.succeed<Hold>,
+            onRefused: (answer, isUnsure) => {
+              if (isUnsure) waiter.unsureUntil = client.now() + client.store.commandLifeMillis
+              return Effect.succeed(answer)
+            }
           }
-        }),
+        ),
         (outcome) => {
           // a holder needs no place
           waiter.asking = outcome instanceof Hold
@@ -123,12 +126,7 @@ const waitForTurn = (
       Effect.map(Queue.take(waiter.signals), (wake) => {
         if (wake === "tick" && client.now() < waitsUntil) client.telemetry.of(kind.name).polls++
       }),
-    attempt: () => {
-      const own = reenterOwn(request, restore, waitsUntil)
-      return own === undefined
-        ? takeTurn
-        : Effect.flatMap(own, (hold) => (hold === undefined ? takeTurn : Effect.succeed(hold)))
-    },
+    attempt: () => reenterOr(request, restore, waitsUntil, () => takeTurn),
     isOver: () => client.now() >= waitsUntil,
     gaveUp: () => gaveUp(request, startedAt, denial, queue.outage.failure)
   }
@@ -139,7 +137,7 @@ const waitForTurn = (
     if (taken !== undefined) {
       waiter.asking = true
       isTurn = true
-      return begun(taken, Effect.succeed<Hold>)
+      return begun(taken, { onGranted: Effect.succeed<Hold> })
     }
     // during an outage, the queue's refresh finds out for all waiters when the store answers again
     if (queue.outage.failure !== undefined && client.now() >= waitsUntil) return Effect.undefined

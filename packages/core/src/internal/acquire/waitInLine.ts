@@ -13,25 +13,14 @@ import { backOff } from "../options/acquireOptions.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import type { Grant } from "../wait/stage.ts"
 import type { Place } from "../wait/Subscriptions.ts"
-import {
-  acquireOnce,
-  type AcquireRequest,
-  Ask,
-  begun,
-  type Denial,
-  holdsLock,
-  messagesSeenOf,
-  takeOver
-} from "./ask.ts"
-import { reenterOwn } from "./reenter.ts"
+import { acquireOnce, type AcquireRequest, Ask, begun, type Denial, holdsLock, takeOver } from "./ask.ts"
+import { reenterOr } from "./reenter.ts"
 import { gaveUp, untilServed, type Wait } from "./untilServed.ts"
 
 /** A request that was made before the wait. */
 interface EarlierRequest {
   readonly answer: Denial | LockStoreError
   readonly ask: Ask
-  /** The number of messages that had arrived before it was sent; undefined where the channel was not subscribed. */
-  readonly messagesSeen: number | undefined
 }
 
 export const waitInLine = (
@@ -117,11 +106,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
   }
 
   attempt(): Effect.Effect<Hold | undefined, LockReentered | LockStoreError> {
-    const { request, restore, waiter } = this
-    const own = reenterOwn(request, restore, waiter.waitsUntil)
-    return own === undefined
-      ? this.#askIfDue()
-      : Effect.flatMap(own, (hold) => (hold === undefined ? this.#askIfDue() : Effect.succeed(hold)))
+    return reenterOr(this.request, this.restore, this.waiter.waitsUntil, () => this.#askIfDue())
   }
 
   isOver(): boolean {
@@ -133,8 +118,8 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
   }
 
   /** Goes on from a request that was made before the wait. */
-  takeUp({ answer, ask, messagesSeen }: EarlierRequest): void {
-    this.#messagesSeen = messagesSeen
+  takeUp({ answer, ask }: EarlierRequest): void {
+    this.#messagesSeen = ask.messagesSeen
     this.#answered(answer, ask)
   }
 
@@ -154,7 +139,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
       : this.#isShared && line.outage.failure === undefined && !line.isHeldBack && !waiter.isLate
     if (!asks) return Effect.undefined
     const hold = waiter.hasTurn && line.grant !== undefined ? this.#take(line.grant) : undefined
-    return hold === undefined ? this.#ask() : begun(hold, (hold) => this.#granted(hold, true))
+    return hold === undefined ? this.#ask() : begun(hold, { onGranted: (hold) => this.#granted(hold, true) })
   }
 
   /** Takes what was handed over to the place of this client, if that place is still there, and the message grants enough. */
@@ -175,7 +160,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     const { deniedAt } = line
     const terms = { waits: true, startedAt, hasAsked: place?.hasAsked === true, deniedAt, takesPlace: hadTurn }
     const ask = new Ask(request, terms, place?.ownerRef.owner)
-    this.#messagesSeen = messagesSeenOf(request)
+    this.#messagesSeen = ask.messagesSeen
     const refused = (answer: Denial | LockStoreError): Effect.Effect<undefined> => {
       this.#answered(answer, ask)
       return hadTurn ? this.pause : Effect.undefined
@@ -183,11 +168,10 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     return acquireOnce(request, ask, {
       restore,
       onGranted: (hold) => this.#granted(hold, hadTurn),
-      onDenied: (denial) => Effect.suspend(() => refused(denial)),
+      onRefused: (answer) => Effect.suspend(() => refused(answer)),
       onNotRun: () => {
         if (place !== undefined) keepPlace(line, place)
-      },
-      onTransient: (failure) => Effect.suspend(() => refused(failure))
+      }
     })
   }
 
@@ -215,7 +199,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
       return
     }
     this.#denial = answer
-    if (ask.takesPlace && takesPlaces(ask)) {
+    if (ask.place !== undefined) {
       line.deniedAt ??= request.client.now()
       keepPlace(line, { ownerRef: ask, hasAsked: true })
     }

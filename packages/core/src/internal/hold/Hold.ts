@@ -181,6 +181,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
     return release(this)
   }
 
+  /** Ends it; the last one frees the lock. Does nothing the second time. */
   releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
     if (this.released) return Effect.void
     this.released = true

@@ -48,8 +48,8 @@ export interface AcquireParams extends TakesPlace {
   readonly leaseMillis: number
   /** Whether the owner will wait if the lock is denied. */
   readonly waits: boolean
-  /** Whether it takes its client's place if it is denied; not while another request of that client does. */
-  readonly takesPlace: boolean
+  /** The place that it takes if it is denied; undefined if it takes none, as while another request of its client does. */
+  readonly place: TakesPlace | undefined
   /** By what it recognises the message that hands a fair lock over to it. */
   readonly secret: string
   /** How long the caller has waited. */
@@ -133,10 +133,6 @@ const termsOf = ({ client, keys, kind }: OwnerRef): HandOverTerms => {
   }
 }
 
-/** The place that a denied request takes, if any. */
-const placeOf = (ask: OwnerRef & AcquireParams): TakesPlace | undefined =>
-  ask.waits && ask.takesPlace && takesPlaces(ask) ? ask : undefined
-
 /** How long Redis remembers the last fencing token after a grant with this lease, in milliseconds. */
 export const tokenLife = ({ options }: LockClient, leaseMillis: number): number =>
   leaseMillis + options.tokenRetentionMillis
@@ -172,7 +168,7 @@ export const reentrant: LockProtocol = {
   acquire: (ask) => {
     const { client, keys, kind, leaseMillis, owner } = ask
     const tokenLifeMillis = tokenLife(client, leaseMillis)
-    return lock.acquire(keys, tokenKey(kind, keys), owner, { leaseMillis, tokenLifeMillis }, placeOf(ask))
+    return lock.acquire(keys, tokenKey(kind, keys), owner, { leaseMillis, tokenLifeMillis }, ask.place)
   },
   addHold: ({ keys, owner }, count, leaseMillis) => lock.hold(keys, owner, count, leaseMillis),
   removeHold: ({ keys, owner }, count) => lock.hold(keys, owner, count, 0),
@@ -190,7 +186,7 @@ export const fenced: LockProtocol = {
   title: "FencedLock",
   countsTokens: true,
   together: false,
-  acquire: (ask) => lock.acquireFenced(ask.keys, ask.owner, ask.leaseMillis, placeOf(ask))
+  acquire: (ask) => lock.acquireFenced(ask.keys, ask.owner, ask.leaseMillis, ask.place)
 }
 
 /**
@@ -291,7 +287,7 @@ export const read = (preference: Preference): LockProtocol => ({
     const { keys, kind, leaseMillis, owner, writer } = ask
     const waitedMillis = preference === "writer" ? ask.waitedMillis : undefined
     const terms = { leaseMillis, waitedMillis, writer }
-    return readWriteLock.acquireRead(keys, tokenKey(kind, keys), owner, terms, placeOf(ask))
+    return readWriteLock.acquireRead(keys, tokenKey(kind, keys), owner, terms, ask.place)
   },
   addHold: ({ keys, owner }, count, leaseMillis) => readWriteLock.holdRead(keys, owner, count, leaseMillis),
   removeHold: ({ client, keys, owner }, count, number) =>
