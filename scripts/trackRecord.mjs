@@ -34,7 +34,7 @@ const fixes = {
     broken: "if (now >= this.#notedSince) {"
   },
   "refused-and-unanswered": {
-    file: `${internal}/locks/PermitSemaphoreImpl.ts`,
+    file: "packages/core/src/PermitId.ts",
     fixed: "client.releases?.withdraw(command)",
     broken: "void command"
   },
@@ -104,7 +104,7 @@ const fixes = {
     broken: "mayHaveRun: mayHaveRun || (mayBeReleased && undefined),"
   },
   "refused-return": {
-    file: `${internal}/locks/PermitSemaphoreImpl.ts`,
+    file: "packages/core/src/PermitId.ts",
     fixed: "if (Exit.isSuccess(exit) && !exit.value) client.releases?.withdraw(command)\n          else if",
     broken: "if"
   },

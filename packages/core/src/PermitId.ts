@@ -4,13 +4,40 @@
  *
  * @since 0.3.0
  */
-import type * as Duration from "effect/Duration"
-import type * as Effect from "effect/Effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { dual } from "effect/Function"
-import type * as Option from "effect/Option"
-import * as commands from "./internal/locks/PermitSemaphoreImpl.ts"
-import type { CommandError, LockLost } from "./LockError.ts"
+import * as Option from "effect/Option"
+import { mostAtOnce, type PermitSemaphoreImpl, permitSemaphoreOf } from "./internal/locks/PermitSemaphoreImpl.ts"
+import { use } from "./internal/locks/Synchronizer.ts"
+import { parsePeriod, parseWait } from "./internal/options/acquireOptions.ts"
+import { shown } from "./internal/report/shown.ts"
+import { mayHaveRun, runOrDescribe } from "./internal/store/failures.ts"
+import * as operations from "./internal/store/operations/permitSemaphore.ts"
+import { type CommandError, InvalidLockOptions, LockLost } from "./LockError.ts"
 import type { SemaphoreOrName, Services } from "./PermitSemaphore.ts"
+
+const problemOfIds = (ids: ReadonlyArray<unknown>): string | undefined => {
+  if (!Array.isArray(ids)) return `${shown(ids)} is not an array of ids`
+  if (ids.length > mostAtOnce) return `there are more than ${mostAtOnce}`
+  const bad = ids.findIndex((id) => typeof id !== "string" || !/^[0-9a-f]{32}$/i.test(id))
+  return bad === -1 ? undefined : `${shown(ids[bad])} is not an id of 32 hexadecimal digits`
+}
+
+/** Runs `f` with ids from the caller, in the form in which Redis has them. */
+const withIds = <A, E>(
+  semaphore: SemaphoreOrName,
+  ids: ReadonlyArray<string>,
+  f: (impl: PermitSemaphoreImpl<unknown>, ids: ReadonlyArray<string>) => Effect.Effect<A, E>
+): Effect.Effect<A, E | CommandError> => {
+  const impl = permitSemaphoreOf(semaphore)
+  const problem = problemOfIds(ids)
+  if (problem !== undefined) {
+    return Effect.fail(impl.invalid ?? new InvalidLockOptions({ option: "ids", problem }))
+  }
+  return f(impl, [...new Set(ids.map((id) => id.toLowerCase()))])
+}
 
 /**
  * Gives back permits by their ids, such as ids from a Java service: all of them, or none if one is not held
@@ -30,7 +57,22 @@ export const tryRelease: {
     semaphore: S,
     ids: ReadonlyArray<string>
   ): Effect.Effect<boolean, CommandError, Services<S>>
-} = dual(2, commands.tryRelease)
+} = dual(2, (semaphore: SemaphoreOrName, ids: ReadonlyArray<string>) =>
+  withIds(semaphore, ids, (impl, ids) =>
+    use(impl, (client, key) => {
+      if (ids.length === 0) return Effect.succeed(true)
+      const command = operations.tryRelease(key, ids, client.store)
+      const released = Effect.map(runOrDescribe(client, impl.title, command), (count) => count === ids.length)
+      // one that was refused gives nothing back: sent again, it could take what is in use
+      return Effect.onExit(released, (exit) =>
+        Effect.sync(() => {
+          if (Exit.isSuccess(exit) && !exit.value) client.releases?.withdraw(command)
+          else if (Exit.isSuccess(exit) || mayHaveRun(exit.cause)) client.releases?.add(command)
+        })
+      )
+    })
+  )
+)
 
 /**
  * Gives back one permit by its id; see {@link tryRelease}. Fails with `LockLost` if it is not held.
@@ -41,7 +83,14 @@ export const tryRelease: {
 export const release: {
   (id: string): <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<void, LockLost | CommandError, Services<S>>
   <S extends SemaphoreOrName>(semaphore: S, id: string): Effect.Effect<void, LockLost | CommandError, Services<S>>
-} = dual(2, commands.release)
+} = dual(2, (semaphore: SemaphoreOrName, id: string) =>
+  Effect.flatMap(tryRelease(semaphore, [id]), (released) => {
+    const { name } = permitSemaphoreOf(semaphore)
+    return released
+      ? Effect.void
+      : Effect.fail(new LockLost({ lock: name, owner: id, reason: "NotOwner", late: Duration.zero }))
+  })
+)
 
 /**
  * Sets the lease of a permit by its id, from now, longer or shorter; an infinite lease never ends. Returns `false` if the
@@ -63,7 +112,12 @@ export const updateLeaseTime: {
     id: string,
     leaseTime: Duration.Input
   ): Effect.Effect<boolean, CommandError, Services<S>>
-} = dual(3, commands.updateLeaseTime)
+} = dual(3, (semaphore: SemaphoreOrName, id: string, leaseTime: Duration.Input) => {
+  const isEndless = parseWait("leaseTime", leaseTime) === Number.POSITIVE_INFINITY
+  const lease = isEndless ? -1 : parsePeriod("leaseTime", leaseTime)
+  if (typeof lease !== "number") return Effect.fail(lease)
+  return withIds(semaphore, [id], (impl, ids) => impl.run((key) => operations.updateLease(key, ids[0]!, lease)))
+})
 
 /**
  * How long the lease of the permit with this id still runs, infinite if it never ends; `None` if the permit is not held.
@@ -84,4 +138,11 @@ export const leaseTime: {
     semaphore: S,
     id: string
   ): Effect.Effect<Option.Option<Duration.Duration>, CommandError, Services<S>>
-} = dual(2, commands.leaseTime)
+} = dual(2, (semaphore: SemaphoreOrName, id: string) =>
+  withIds(semaphore, [id], (impl, ids) =>
+    Effect.map(
+      impl.run((key) => operations.lease(key, ids[0]!)),
+      (left) => (left === -2 ? Option.none() : Option.some(left === -1 ? Duration.infinity : Duration.millis(left)))
+    )
+  )
+)

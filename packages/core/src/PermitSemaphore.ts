@@ -25,8 +25,15 @@ import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import type { GrantOptions, OnlyOptions } from "./AcquireOptions.ts"
 import * as Sections from "./internal/acquire/sections.ts"
-import * as commands from "./internal/locks/PermitSemaphoreImpl.ts"
-import { isDataFirst } from "./internal/options/acquireOptions.ts"
+import {
+  leasedPermits,
+  PermitSemaphoreImpl,
+  permitSemaphoreOf,
+  preparePermits,
+  TypeId as internalTypeId
+} from "./internal/locks/PermitSemaphoreImpl.ts"
+import { isDataFirst, maxPermits } from "./internal/options/acquireOptions.ts"
+import * as operations from "./internal/store/operations/permitSemaphore.ts"
 import type { CommandError, InvalidLockOptions, LockLost, LockStoreError, TimeoutOf, WaitTimeOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
@@ -36,7 +43,7 @@ import type { RedisLock } from "./RedisLock.ts"
  * @category type IDs
  * @since 0.3.0
  */
-export const TypeId: TypeId = commands.TypeId
+export const TypeId: TypeId = internalTypeId
 
 /**
  * The type of {@link TypeId}.
@@ -167,7 +174,7 @@ export interface ScopedOptions<
  * @since 0.2.0
  */
 export const make = (name: string, options?: { readonly permits?: number | undefined }): PermitSemaphore =>
-  new commands.PermitSemaphoreImpl(name, options?.permits, undefined)
+  new PermitSemaphoreImpl(name, options?.permits, undefined)
 
 /**
  * Binds a semaphore to one service, so that it requires no other.
@@ -179,8 +186,8 @@ export const provide: {
   (service: RedisLock["Service"]): <R>(semaphore: PermitSemaphore<R>) => PermitSemaphore<Exclude<R, RedisLock>>
   <R>(semaphore: PermitSemaphore<R>, service: RedisLock["Service"]): PermitSemaphore<Exclude<R, RedisLock>>
 } = dual(2, <R>(semaphore: PermitSemaphore<R>, service: RedisLock["Service"]) => {
-  const { invalid, kind, name } = commands.permitSemaphoreOf(semaphore)
-  return new commands.PermitSemaphoreImpl<Exclude<R, RedisLock>>(name, kind.initial, service, invalid)
+  const { invalid, kind, name } = permitSemaphoreOf(semaphore)
+  return new PermitSemaphoreImpl<Exclude<R, RedisLock>>(name, kind.initial, service, invalid)
 })
 
 /**
@@ -226,7 +233,7 @@ export const scoped: <
     ) => Effect.Effect<Permit, TimeoutOf<WaitTimeOf<Arg>> | CommandError, Services<S> | Scope.Scope> = dual(
   isDataFirst,
   (semaphore: SemaphoreOrName, options?: ScopedOptions) =>
-    Sections.scoped(commands.leasedPermits, commands.preparePermits(semaphore, options?.permits ?? 1, options))
+    Sections.scoped(leasedPermits, preparePermits(semaphore, options?.permits ?? 1, options))
 )
 
 /**
@@ -256,7 +263,7 @@ export const tryScoped: <Arg extends SemaphoreOrName | OnlyOptions<Arg, Omit<Sco
     ) => Effect.Effect<Option.Option<Permit>, CommandError, Services<S> | Scope.Scope> = dual(
   isDataFirst,
   (semaphore: SemaphoreOrName, options?: Omit<ScopedOptions, "waitTime">) =>
-    Sections.tryScoped(commands.leasedPermits, commands.preparePermits(semaphore, options?.permits ?? 1, options))
+    Sections.tryScoped(leasedPermits, preparePermits(semaphore, options?.permits ?? 1, options))
 )
 
 /**
@@ -306,7 +313,7 @@ export const withPermits: {
 } = dual(
   (args) => Effect.isEffect(args[0]),
   <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, permits: number, options?: GrantOptions) =>
-    Sections.section(commands.leasedPermits, commands.preparePermits(semaphore, permits, options), self)
+    Sections.section(leasedPermits, preparePermits(semaphore, permits, options), self)
 )
 
 /**
@@ -358,7 +365,7 @@ export const withPermitIfAvailable: {
     self: Effect.Effect<A, E, R>,
     semaphore: SemaphoreOrName,
     options?: Pick<GrantOptions, "leaseTime" | "maxHold">
-  ) => Sections.trySection(commands.leasedPermits, commands.preparePermits(semaphore, 1, options), self)
+  ) => Sections.trySection(leasedPermits, preparePermits(semaphore, 1, options), self)
 )
 
 /**
@@ -374,7 +381,11 @@ export const withPermitIfAvailable: {
 export const trySetPermits: {
   (permits: number): <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<boolean, CommandError, Services<S>>
   <S extends SemaphoreOrName>(semaphore: S, permits: number): Effect.Effect<boolean, CommandError, Services<S>>
-} = dual(2, (semaphore: SemaphoreOrName, permits: number) => commands.setPermits(semaphore, permits, false))
+} = dual(2, (semaphore: SemaphoreOrName, permits: number) => set(semaphore, permits, false))
+
+/** Sets the total; `false` if the semaphore exists and must not change. */
+const set = (semaphore: SemaphoreOrName, permits: number, ifExists: boolean) =>
+  permitSemaphoreOf(semaphore).runWith(permits, 0, (key, store) => operations.set(key, permits, ifExists, store))
 
 /**
  * Sets the total number of permits, including held ones, at least 0; creates the semaphore if it does not exist.
@@ -395,9 +406,7 @@ export const trySetPermits: {
 export const setPermits: {
   (permits: number): <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<void, CommandError, Services<S>>
   <S extends SemaphoreOrName>(semaphore: S, permits: number): Effect.Effect<void, CommandError, Services<S>>
-} = dual(2, (semaphore: SemaphoreOrName, permits: number) =>
-  Effect.asVoid(commands.setPermits(semaphore, permits, true))
-)
+} = dual(2, (semaphore: SemaphoreOrName, permits: number) => Effect.asVoid(set(semaphore, permits, true)))
 
 /**
  * Adds permits permanently, or removes some with a negative number: the number of free permits may then be below zero until
@@ -412,7 +421,12 @@ export const setPermits: {
 export const addPermits: {
   (permits: number): <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<void, CommandError, Services<S>>
   <S extends SemaphoreOrName>(semaphore: S, permits: number): Effect.Effect<void, CommandError, Services<S>>
-} = dual(2, commands.addPermits)
+} = dual(2, (semaphore: SemaphoreOrName, permits: number) => {
+  const impl = permitSemaphoreOf(semaphore)
+  return Effect.asVoid(
+    impl.runWith(permits, -maxPermits, (key, store) => operations.add(key, impl.kind.initial, permits, store))
+  )
+})
 
 /**
  * The number of permits that are free at this moment. The answer may be outdated when you see it: to act on it, acquire.
@@ -425,7 +439,7 @@ export const addPermits: {
  */
 export const availablePermits = <S extends SemaphoreOrName>(
   semaphore: S
-): Effect.Effect<number, CommandError, Services<S>> => commands.countPermits(semaphore, (available) => available)
+): Effect.Effect<number, CommandError, Services<S>> => count(semaphore, (available) => available)
 
 /**
  * The number of permits that are held at this moment, by all processes.
@@ -438,7 +452,7 @@ export const availablePermits = <S extends SemaphoreOrName>(
  */
 export const acquiredPermits = <S extends SemaphoreOrName>(
   semaphore: S
-): Effect.Effect<number, CommandError, Services<S>> => commands.countPermits(semaphore, (_available, held) => held)
+): Effect.Effect<number, CommandError, Services<S>> => count(semaphore, (_available, held) => held)
 
 /**
  * The total number of permits, free and held.
@@ -451,5 +465,13 @@ export const acquiredPermits = <S extends SemaphoreOrName>(
  */
 export const totalPermits = <S extends SemaphoreOrName>(
   semaphore: S
-): Effect.Effect<number, CommandError, Services<S>> =>
-  commands.countPermits(semaphore, (available, held) => available + held)
+): Effect.Effect<number, CommandError, Services<S>> => count(semaphore, (available, held) => available + held)
+
+/** Applies `f` to the numbers of free and of held permits. */
+const count = (semaphore: SemaphoreOrName, f: (available: number, held: number) => number) => {
+  const impl = permitSemaphoreOf(semaphore)
+  const { initial } = impl.kind
+  return Effect.map(impl.run(operations.count), ({ available, held }) =>
+    f(available ?? (initial === undefined ? 0 : initial - held), held)
+  )
+}
