@@ -44,32 +44,32 @@ export interface Holding<out T = bigint> extends HoldingWithoutToken {
 }
 
 /**
- * One hold of a lock without fencing tokens (`tokens: "none"`).
+ * One hold of a lock without fencing tokens (`tokens: "none"`), and what permits have as well.
  *
  * @category models
  * @since 0.2.0
  */
 export interface HoldingWithoutToken {
-  /** The lock's name. */
+  /** The name of the lock or semaphore. */
   readonly name: string
   /** `<client uuid>:<owner id>`, as written in Redis. */
   readonly owner: string
-  /** Whether the lock is still held. Sends no command. */
+  /** Whether it is still held. Sends no command. */
   readonly isHeld: Effect.Effect<boolean>
-  /** Fails with `LockLost` once the lock is no longer held, including after its release. Sends no command. */
+  /** Fails with `LockLost` once it is no longer held, including after its release. Sends no command. */
   readonly ensureHeld: Effect.Effect<void, LockLost>
-  /** How long the lease still runs without another renewal; zero when the lock is not held. A `maxHold` may end it sooner. */
+  /** How long the lease still runs without another renewal; zero when it is not held. A `maxHold` may end it sooner. */
   readonly remaining: Effect.Effect<Duration.Duration>
-  /** Waits until the lock is lost, then fails: for racing against your work. Never completes once the lock is released. */
+  /** Waits until it is lost, then fails: for racing against your work. Never completes once it is released. */
   readonly awaitLost: Effect.Effect<never, LockLost>
   /**
    * Extends the lease to `leaseTime` from now (default: the watchdog's lease, 30 seconds), unless it already runs longer.
-   * Only locks with a fixed `leaseTime` need this.
+   * Only what has a fixed `leaseTime` needs this.
    */
   renew(leaseTime?: Duration.Input): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions>
   /**
-   * Releases early; the scope's finalizer then has nothing left to do. Safe to call again. Fails with `LockLost` when the
-   * lock was no longer ours, with `LockStoreError` when Redis did not confirm the release within the release timeout:
+   * Releases early; the scope's finalizer then has nothing left to do. Safe to call again. Fails with `LockLost` when it
+   * was no longer held, with `LockStoreError` when Redis did not confirm the release within the release timeout:
    * further attempts then run in the background until the lease is over.
    */
   readonly release: Effect.Effect<void, LockLost | LockStoreError>

@@ -24,6 +24,7 @@ import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import type { GrantOptions, OnlyOptions } from "./AcquireOptions.ts"
+import type { HoldingWithoutToken } from "./Holding.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import {
   leasedPermits,
@@ -34,7 +35,7 @@ import {
 } from "./internal/locks/PermitSemaphoreImpl.ts"
 import { isDataFirst, maxPermits } from "./internal/options/acquireOptions.ts"
 import * as operations from "./internal/store/operations/permitSemaphore.ts"
-import type { CommandError, InvalidLockOptions, LockLost, LockStoreError, TimeoutOf, WaitTimeOf } from "./LockError.ts"
+import type { CommandError, LockLost, TimeoutOf, WaitTimeOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -100,30 +101,9 @@ export type Services<S> = S extends PermitSemaphore<infer R> ? R : RedisLock
  * @category models
  * @since 0.2.0
  */
-export interface Permit {
-  /** The semaphore's name. */
-  readonly name: string
+export interface Permit extends Omit<HoldingWithoutToken, "owner"> {
   /** The ids of the permits, 32 hexadecimal digits each, as in Redisson. */
   readonly ids: ReadonlyArray<string>
-  /** Whether the permits are still held. Sends no command. */
-  readonly isHeld: Effect.Effect<boolean>
-  /** Fails with `LockLost` once the permits are no longer held, including after their release. Sends no command. */
-  readonly ensureHeld: Effect.Effect<void, LockLost>
-  /** How long the lease still runs without another renewal; zero when the permits are not held. A `maxHold` may end it sooner. */
-  readonly remaining: Effect.Effect<Duration.Duration>
-  /** Waits until the permits are lost, then fails: for racing against your work. Never completes once they are released. */
-  readonly awaitLost: Effect.Effect<never, LockLost>
-  /**
-   * Extends the lease to `leaseTime` from now (default: the watchdog's lease, 30 seconds), unless it already runs longer.
-   * Only permits with a fixed `leaseTime` need this.
-   */
-  renew(leaseTime?: Duration.Input): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions>
-  /**
-   * Gives the permits back early; the scope's finalizer then has nothing left to do. Safe to call again. Fails with
-   * `LockLost` when they were no longer held, with `LockStoreError` when Redis did not confirm the release within the
-   * release timeout: further attempts then run in the background until the lease is over.
-   */
-  readonly release: Effect.Effect<void, LockLost | LockStoreError>
 }
 
 export type { GrantOptions } from "./AcquireOptions.ts"
