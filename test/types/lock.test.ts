@@ -2,7 +2,7 @@
  * The types of the public API: error channels and requirements. Checked by `tsc -b test`, which `pnpm test` runs first.
  */
 import { expectTypeOf, it } from "@effect/vitest"
-import { Effect, Layer, type Option, pipe, type Scope } from "effect"
+import { Effect, Layer, type Option, pipe, Schedule, type Scope } from "effect"
 import {
   type AcquireError,
   FairLock,
@@ -198,7 +198,7 @@ it("a lock whose own options limit the wait can time out wherever it is waited f
     expectTypeOf(ReadWriteLock.make("a", { waitTime: 1 }).writeLock).toEqualTypeOf<Limited<LockReentered>>()
     expectTypeOf(SpinLock.make("a", { waitTime: 1 })).toEqualTypeOf<Limited>()
     // a schedule may end, and the wait with it
-    expectTypeOf(SpinLock.make("a", { schedule: SpinLock.exponentialBackoff() })).toEqualTypeOf<Limited>()
+    expectTypeOf(SpinLock.make("a", { schedule: Schedule.recurs(2) })).toEqualTypeOf<Limited>()
 
     expectTypeOf(Lock.scoped(limited)).toEqualTypeOf<Effect.Effect<Holding, AcquireError, Service | Scope.Scope>>()
     expectTypeOf(body.pipe(Lock.withLock(limited))).toEqualTypeOf<

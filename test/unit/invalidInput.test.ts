@@ -246,11 +246,7 @@ const periods: Record<string, Take> = {
   "RedisLock.layerFromStore, fallbackInterval": (fallbackInterval) =>
     Layer.build(Layer.provide(RedisLock.layerFromStore({ fallbackInterval }), counting)),
   "RedisLock.layerFromStore, releaseTimeout": (releaseTimeout) =>
-    Layer.build(Layer.provide(RedisLock.layerFromStore({ releaseTimeout }), counting)),
-  "SpinLock.exponentialBackoff, initial": (initial) =>
-    Lock.withLock(Effect.void, SpinLock.make("a", { schedule: SpinLock.exponentialBackoff({ initial }) })),
-  "SpinLock.exponentialBackoff, max": (max) =>
-    Lock.withLock(Effect.void, SpinLock.make("a", { schedule: SpinLock.exponentialBackoff({ max }) }))
+    Layer.build(Layer.provide(RedisLock.layerFromStore({ releaseTimeout }), counting))
 }
 
 /** Periods of at most a day. */
@@ -272,11 +268,6 @@ const timeouts: Record<string, Take> = {
 const given = (values: ReadonlyArray<unknown>) => values.filter((value) => value !== null)
 
 const others: Record<string, readonly [take: Take, bad: ReadonlyArray<unknown>]> = {
-  "SpinLock.exponentialBackoff, max below initial": [
-    (max) =>
-      Lock.withLock(Effect.void, SpinLock.make("a", { schedule: SpinLock.exponentialBackoff({ initial: 10, max }) })),
-    [1, 9]
-  ],
   "SpinLock.make, schedule": [
     (schedule) => Lock.withLock(Effect.void, SpinLock.make("a", { schedule })),
     [5, "1 second", {}]

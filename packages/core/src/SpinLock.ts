@@ -3,13 +3,13 @@
  *
  * @since 0.2.0
  */
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import type * as Duration from "effect/Duration"
 import * as Schedule from "effect/Schedule"
 import type { AcquireOptions } from "./AcquireOptions.ts"
 import { spin } from "./internal/kinds/kinds.ts"
 import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
-import { checkBackOff, invalidBackOff, parsePeriod } from "./internal/options/acquireOptions.ts"
+import { shown } from "./internal/report/shown.ts"
+import { growing } from "./internal/time/clock.ts"
 import type { Lock, WithoutTokens, WithTokens } from "./Lock.ts"
 import { InvalidLockOptions, type TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
@@ -26,7 +26,8 @@ export interface SpinOptions<
 > extends AcquireOptions<WaitTime> {
   /**
    * The pauses between attempts, each of at least a millisecond. When the schedule ends, the wait fails with `LockTimeout`.
-   * Default: {@link exponentialBackoff}. Redisson's constant backoff is `Schedule.spaced("64 millis")`.
+   * Default: 1 ms, doubled up to 128 ms, each varied by a fifth, so that processes do not retry together. Redisson's constant backoff is
+   * `Schedule.spaced("64 millis")`.
    */
   readonly schedule?: S | undefined
 }
@@ -74,42 +75,12 @@ export const make: {
     options?: SpinOptions<WaitTime, S> & WithTokens
   ): Lock<RedisLock, TimeoutOf<WaitTime> | TimeoutOf<S>>
 } = <T>(name: string, options?: SpinOptions & TokenOptions): Lock<RedisLock, never, T> => {
-  const schedule = options?.schedule ?? exponentialBackoff()
-  return makeLock(name, spin(schedule), options, checkBackOff(schedule))
+  const schedule = options?.schedule ?? doubling
+  const problem = Schedule.isSchedule(schedule)
+    ? undefined
+    : new InvalidLockOptions({ option: "schedule", problem: `${shown(schedule)} is not a schedule` })
+  return makeLock(name, spin(schedule), options, problem)
 }
 
-/**
- * Redisson's exponential backoff: a pause of `initial`, doubled each time, plus up to `k - 1` random milliseconds at the `k`th
- * doubling, so that processes do not retry together; never above `max`. Defaults: 1 ms, doubled up to 128 ms.
- *
- * `initial` is at least 1 ms, `max` at least `initial`. A lock with any other value fails with
- * `InvalidLockOptions` when it is used; a program that runs the schedule itself dies with that error.
- *
- * @category schedules
- * @since 0.2.0
- */
-export const exponentialBackoff = (options?: {
-  readonly initial?: Duration.Input | undefined
-  readonly max?: Duration.Input | undefined
-}): Schedule.Schedule<Duration.Duration> => {
-  const initial = parsePeriod("exponentialBackoff.initial", options?.initial ?? 1)
-  if (typeof initial !== "number") return invalidBackOff(initial)
-  const max = parsePeriod("exponentialBackoff.max", options?.max ?? Math.max(128, initial))
-  if (typeof max !== "number") return invalidBackOff(max)
-  if (max < initial) {
-    const problem = `${max} ms are less than the initial pause of ${initial} ms`
-    return invalidBackOff(new InvalidLockOptions({ option: "exponentialBackoff.max", problem }))
-  }
-  return Schedule.fromStep(
-    Effect.sync(() => {
-      let step = 0
-      let millis = 0
-      return () =>
-        Effect.sync((): [Duration.Duration, Duration.Duration] => {
-          millis = Math.min(max, step === 0 ? initial : millis * 2 + Math.floor(Math.random() * step))
-          step++
-          return [Duration.millis(millis), Duration.millis(millis)]
-        })
-    })
-  )
-}
+/** The pauses of Redisson's exponential backoff. */
+const doubling = Schedule.jittered(growing("1 millis", "128 millis"))

@@ -200,20 +200,6 @@ export const refuseMinHold = (
 
 const shortestPauseMillis = 1
 
-const problems = new WeakMap<object, InvalidLockOptions>()
-
-/** A placeholder for an invalid schedule: if it runs all the same, it dies with the problem. */
-export const invalidBackOff = (problem: InvalidLockOptions): Schedule.Schedule<never> => {
-  const schedule: Schedule.Schedule<never> = Schedule.fromStep(Effect.die(problem))
-  problems.set(schedule, problem)
-  return schedule
-}
-
-export const checkBackOff = (schedule: unknown): InvalidLockOptions | undefined =>
-  Schedule.isSchedule(schedule)
-    ? problems.get(schedule)
-    : new InvalidLockOptions({ option: "schedule", problem: `${shown(schedule)} is not a schedule` })
-
 /**
  * Starts a schedule of pauses. The inner effect is the next pause in milliseconds, or undefined when the schedule has
  * ended.
