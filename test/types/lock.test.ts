@@ -288,7 +288,7 @@ it("only the layers make a RedisLock service", () =>
     // @ts-expect-error the client is missing
     Layer.succeed(RedisLock.RedisLock, { clientId: "a" })
     // @ts-expect-error what is there is no client
-    Layer.succeed(RedisLock.RedisLock, { clientId: "a", [RedisLock.TypeId]: {} })
+    Layer.succeed(RedisLock.RedisLock, { clientId: "a", "~effect-redis-lock/RedisLock": {} })
     // @ts-expect-error the client is missing
     Lock.provide(Lock.make("a"), { clientId: "a" })
   }))

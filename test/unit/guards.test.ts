@@ -49,10 +49,3 @@ for (const [name, guard] of Object.entries(guards)) {
     }
   })
 }
-
-it("every kind of value carries the TypeId of its module", () => {
-  assert.isTrue(Lock.TypeId in Lock.make("a"))
-  assert.isTrue(Semaphore.TypeId in Semaphore.make("a"))
-  assert.isTrue(PermitSemaphore.TypeId in PermitSemaphore.make("a"))
-  assert.isTrue(CountDownLatch.TypeId in CountDownLatch.make("a"))
-})

@@ -16,7 +16,7 @@ const uses: Record<string, Effect.Effect<unknown, unknown, RedisLock.RedisLock>>
 for (const [name, use] of Object.entries(uses)) {
   it.effect(`${name} with a service that was made by hand, past the compiler, dies with what is wrong`, () =>
     Effect.gen(function* () {
-      for (const made of [{ clientId: "a" }, { clientId: "a", [RedisLock.TypeId]: {} }]) {
+      for (const made of [{ clientId: "a" }, { clientId: "a", "~effect-redis-lock/RedisLock": {} }]) {
         const service = made as unknown as RedisLock.RedisLock["Service"]
         const exit = yield* Effect.exit(Effect.provideService(use, RedisLock.RedisLock, service))
         assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))

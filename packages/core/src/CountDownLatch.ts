@@ -13,7 +13,7 @@ import * as Predicate from "effect/Predicate"
 import type * as Types from "effect/Types"
 import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import { awaitLatch } from "./internal/acquire/awaitLatch.ts"
-import { LatchImpl, latchOf, TypeId as internalTypeId } from "./internal/locks/LatchImpl.ts"
+import { LatchImpl, latchOf, TypeId } from "./internal/locks/LatchImpl.ts"
 import { use } from "./internal/locks/Synchronizer.ts"
 import { isDataFirst, parseWait } from "./internal/options/acquireOptions.ts"
 import { shown } from "./internal/report/shown.ts"
@@ -26,22 +26,6 @@ import {
   type WaitTimeOf
 } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
-
-/**
- * Marks the values of this module at run time; see {@link isCountDownLatch}.
- *
- * @category type IDs
- * @since 0.3.0
- */
-export const TypeId: TypeId = internalTypeId
-
-/**
- * The type of {@link TypeId}.
- *
- * @category type IDs
- * @since 0.3.0
- */
-export type TypeId = "~effect-redis-lock/CountDownLatch"
 
 /**
  * A latch. `R` is the services that it requires: {@link RedisLock}, or none once a service is bound with {@link provide}.

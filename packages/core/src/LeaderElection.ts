@@ -37,21 +37,7 @@ import {
 } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
-/**
- * Marks the values of this module at run time; see {@link isLeaderElection}.
- *
- * @category type IDs
- * @since 0.3.0
- */
-export const TypeId: TypeId = "~effect-redis-lock/LeaderElection"
-
-/**
- * The type of {@link TypeId}.
- *
- * @category type IDs
- * @since 0.3.0
- */
-export type TypeId = "~effect-redis-lock/LeaderElection"
+const TypeId = "~effect-redis-lock/LeaderElection"
 
 /**
  * An election. `A` is the type of the value that its leaders proclaim, `never` if they proclaim nothing. `R` is the services it requires:
@@ -174,7 +160,7 @@ export const make = <A = never>(name: string, options?: LeaderElectionOptions<A>
   )
 
 class Election<A, R> extends Pipeable.Class implements LeaderElection<A, R> {
-  declare readonly [TypeId]: LeaderElection<A, R>[TypeId]
+  declare readonly [TypeId]: LeaderElection<A, R>[typeof TypeId]
   readonly plain: Lock.Lock<R>
   readonly fair: Lock.Lock<R>
   readonly json: Schema.Codec<A, string>

@@ -21,7 +21,7 @@ import * as Sections from "./internal/acquire/sections.ts"
 import { clientIn } from "./internal/client/LockClient.ts"
 import { CurrentOwner, Owner } from "./internal/hold/Lease.ts"
 import { reentrant } from "./internal/kinds/kinds.ts"
-import { TypeId as internalTypeId } from "./internal/locks/AnyLock.ts"
+import { TypeId } from "./internal/locks/AnyLock.ts"
 import { lockOf, locks, makeLock, prepareLock, type TokenOptions, using } from "./internal/locks/LockImpl.ts"
 import { listHeld, watchLocks } from "./internal/locks/looking.ts"
 import { isDataFirst } from "./internal/options/acquireOptions.ts"
@@ -38,22 +38,6 @@ import {
 } from "./LockError.ts"
 import type { HolderState, LockChange, LockState } from "./LockState.ts"
 import type { RedisLock } from "./RedisLock.ts"
-
-/**
- * Marks the values of this module at run time; see {@link isLock}.
- *
- * @category type IDs
- * @since 0.3.0
- */
-export const TypeId: TypeId = internalTypeId
-
-/**
- * The type of {@link TypeId}.
- *
- * @category type IDs
- * @since 0.3.0
- */
-export type TypeId = "~effect-redis-lock/Lock"
 
 /**
  * A lock of any kind. `R` is the services that it requires: {@link RedisLock}, or none once a service is bound with

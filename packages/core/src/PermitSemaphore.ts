@@ -31,28 +31,12 @@ import {
   PermitSemaphoreImpl,
   permitSemaphoreOf,
   preparePermits,
-  TypeId as internalTypeId
+  TypeId
 } from "./internal/locks/PermitSemaphoreImpl.ts"
 import { isDataFirst, maxPermits } from "./internal/options/acquireOptions.ts"
 import * as operations from "./internal/store/operations/permitSemaphore.ts"
 import type { CommandError, LockLost, TimeoutOf, WaitTimeOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
-
-/**
- * Marks the values of this module at run time; see {@link isPermitSemaphore}.
- *
- * @category type IDs
- * @since 0.3.0
- */
-export const TypeId: TypeId = internalTypeId
-
-/**
- * The type of {@link TypeId}.
- *
- * @category type IDs
- * @since 0.3.0
- */
-export type TypeId = "~effect-redis-lock/PermitSemaphore"
 
 /**
  * A semaphore with leased permits. `R` is the services that it requires: {@link RedisLock}, or none once a service is bound

@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { AcknowledgeOptions } from "./AcquireOptions.ts"
 import { makeLockClient } from "./internal/client/LockClient.ts"
-import { RedisLock, TypeId as internalTypeId } from "./internal/client/RedisLock.ts"
+import { RedisLock } from "./internal/client/RedisLock.ts"
 import {
   checkLease,
   parseMaxHold,
@@ -33,22 +33,6 @@ import * as Store from "./LockStore.ts"
 import type { QuorumOptions } from "./QuorumOptions.ts"
 import type { RedisDriver } from "./RedisDriver.ts"
 
-/**
- * Marks the service at run time.
- *
- * @category type IDs
- * @since 0.3.0
- */
-export const TypeId: TypeId = internalTypeId
-
-/**
- * The type of {@link TypeId}.
- *
- * @category type IDs
- * @since 0.3.0
- */
-export type TypeId = "~effect-redis-lock/RedisLock"
-
 export {
   /**
    * One client of a lock store. Its `clientId` is a random UUID, new for every client: the first part of every owner, as in
@@ -56,8 +40,8 @@ export {
    *
    * **Gotchas**
    *
-   * Only the layers of this module make one: it carries the client, with its watchdog and its subscriptions, under
-   * {@link TypeId}. For tests without Redis, use {@link layerMemory}.
+   * Only the layers of this module make one: it carries the client, with its watchdog and its subscriptions. For tests without Redis, use
+   * {@link layerMemory}.
    *
    * @category services
    * @since 0.1.0

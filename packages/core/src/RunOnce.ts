@@ -23,21 +23,7 @@ import { type CommandError, LockLost, type LockReentered, LockStoreError } from 
 import * as NonReentrantLock from "./NonReentrantLock.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
-/**
- * Marks the values of this module at run time; see {@link isRunOnce}.
- *
- * @category type IDs
- * @since 0.3.0
- */
-export const TypeId: TypeId = "~effect-redis-lock/RunOnce"
-
-/**
- * The type of {@link TypeId}.
- *
- * @category type IDs
- * @since 0.3.0
- */
-export type TypeId = "~effect-redis-lock/RunOnce"
+const TypeId = "~effect-redis-lock/RunOnce"
 
 /**
  * Work whose callers share one result, of type `A`. `R` is the services it requires: {@link RedisLock}, or none once a service is bound
@@ -115,7 +101,7 @@ export const make = <A>(name: string, options: RunOnceOptions<A>): RunOnce<A> =>
   new Once(NonReentrantLock.make(name), Schema.fromJsonString(Schema.toCodecJson(options.result)), options.ttl)
 
 class Once<A, R> extends Pipeable.Class implements RunOnce<A, R> {
-  declare readonly [TypeId]: RunOnce<A, R>[TypeId]
+  declare readonly [TypeId]: RunOnce<A, R>[typeof TypeId]
   readonly lock: Lock.Lock<R, LockReentered>
   readonly json: Schema.Codec<A, string>
   readonly ttl: Duration.Input

@@ -31,7 +31,7 @@ import type { AcquireOptions as BaseOptions } from "./AcquireOptions.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import {
   anonymousPermits,
-  TypeId as internalTypeId,
+  TypeId,
   prepareAnonymous,
   SemaphoreImpl,
   semaphoreOf
@@ -41,22 +41,6 @@ import { isDataFirstOfPermits, maxPermits, parsePeriod } from "./internal/option
 import * as operations from "./internal/store/operations/semaphore.ts"
 import type { CommandError, LockLost, TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
-
-/**
- * Marks the values of this module at run time; see {@link isSemaphore}.
- *
- * @category type IDs
- * @since 0.3.0
- */
-export const TypeId: TypeId = internalTypeId
-
-/**
- * The type of {@link TypeId}.
- *
- * @category type IDs
- * @since 0.3.0
- */
-export type TypeId = "~effect-redis-lock/Semaphore"
 
 /**
  * A semaphore with anonymous permits. `R` is the services that it requires: {@link RedisLock}, or none once a service is
