@@ -42,10 +42,11 @@ const keysIn = ({ isQuorum, store }: LockClient, pattern: string): Stream.Stream
   return Stream.concat(locks, semaphores)
 }
 
-/** A name as it was when it was last looked at, on the monotonic clock. */
+/** A name as it was when it was last looked at. */
 interface Seen {
   readonly state: LockState
-  readonly at: number
+  /** When the lease of each hold and each permit ends, on the monotonic clock; infinite for one without end. */
+  readonly ends: ReadonlyMap<string, number>
 }
 
 type Known = Map<string, Seen>
@@ -63,7 +64,7 @@ export const watchLocks = (
     const heldNow = Stream.runFold(
       listHeld(client, pattern),
       (): Known => new Map(),
-      (held, state) => held.set(state.name, { state, at: client.now() })
+      (held, state) => held.set(state.name, { state, ends: endsOf(state, client.now()) })
     )
     const look = Effect.map(heldNow, (now) => {
       const changes = changesOf(known, now)
@@ -88,49 +89,31 @@ const changesOf = (before: Known | undefined, now: Known): ReadonlyArray<LockCha
   return changes
 }
 
-const changeOf = (before: Seen | undefined, { at, state }: Seen): LockChange["_tag"] | undefined => {
-  if (before === undefined) return "Acquired"
-  const leasesBefore = leasesOf(before.state)
-  const leases = leasesOf(state)
-  if (![...leases.keys()].some((id) => leasesBefore.has(id))) return "Acquired"
-  if (textOf(before.state) !== textOf(state)) return "Changed"
-  const passed = at - before.at
-  for (const [id, remaining] of leases) {
-    const earlier = leasesBefore.get(id)!
-    // a lease without end has been given one, or the lease ends later
-    if (
-      remaining !== earlier &&
-      (earlier === Number.POSITIVE_INFINITY || remaining > earlier - passed + renewedByMillis)
-    ) {
-      return "Renewed"
-    }
-  }
-  return undefined
-}
-
 /** Leases are whole milliseconds, and a reply takes a while: a lease that ends this much later has been renewed. */
 const renewedByMillis = 250
 
-/** What is left of each hold and each permit, in milliseconds. */
-const leasesOf = ({ holders, permits }: LockState): ReadonlyMap<string, number> =>
-  new Map([
-    ...holders.map(({ mode, owner, remaining }) => [`${mode} ${owner}`, millisOf(remaining)] as const),
-    ...permits.map(({ id, remaining }) => [id, millisOf(remaining)] as const)
-  ])
+const changeOf = (before: Seen | undefined, { ends, state }: Seen): LockChange["_tag"] | undefined => {
+  if (before === undefined || ![...ends.keys()].some((id) => before.ends.has(id))) return "Acquired"
+  if (textOf(before.state) !== textOf(state)) return "Changed"
+  const isRenewed = [...ends].some(([id, end]) => {
+    const earlier = before.ends.get(id)!
+    // or a lease without end has been given one
+    return end > earlier + renewedByMillis || (earlier === Number.POSITIVE_INFINITY && end < earlier)
+  })
+  return isRenewed ? "Renewed" : undefined
+}
 
-const millisOf = (remaining: Duration.Duration | undefined): number =>
-  remaining === undefined ? Number.POSITIVE_INFINITY : Duration.toMillis(remaining)
-
-/** Everything but the leases. */
-const textOf = ({ count, held, holders, kind, permits, token, waiters, waiting }: LockState): string =>
-  JSON.stringify([
-    kind,
-    count,
-    held,
-    // the ones whose leases end first come first: a renewal changes the order
-    permits.map(({ id }) => id).sort(),
-    String(token),
-    waiting,
-    waiters.map(({ owner }) => owner),
-    holders.map(({ holdCount, label, mode, owner }) => [owner, mode, holdCount, label])
+const endsOf = ({ holders, permits }: LockState, now: number): ReadonlyMap<string, number> => {
+  const endOf = (left: Duration.Duration = Duration.infinity) => now + Duration.toMillis(left)
+  return new Map([
+    ...holders.map(({ mode, owner, remaining }) => [`${mode} ${owner}`, endOf(remaining)] as const),
+    ...permits.map(({ id, remaining }) => [id, endOf(remaining)] as const)
   ])
+}
+
+/** Everything but the leases and how long somebody has held or waited. */
+const textOf = ({ permits, ...state }: LockState): string =>
+  // the permits whose leases end first come first: a renewal changes the order
+  JSON.stringify({ ...state, permits: permits.map(({ id }) => id).sort() }, (key, value: unknown) =>
+    key === "remaining" || key === "since" ? undefined : typeof value === "bigint" ? String(value) : value
+  )
