@@ -24,8 +24,7 @@ import type { TimeoutOf } from "./LockError.ts"
  *
  * All members are requested at once. If one is taken, the wait for it holds no other; see docs/primitives/multi-lock.md. Fibers
  * that list the same locks in different orders neither deadlock nor starve. The two sides of one `ReadWriteLock` cannot both be
- * members. On a cluster, members in different slots are logged once as information: a hash tag in their names (`{orders}:1`) puts
- * them into one.
+ * members. On a cluster, a hash tag in their names (`{orders}:1`) puts them into one slot, where fewer commands acquire them.
  *
  * **When to use**
  *

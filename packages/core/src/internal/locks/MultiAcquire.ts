@@ -23,7 +23,7 @@ import { isRetryable } from "../store/failures.ts"
 import { Outage } from "../wait/Outage.ts"
 import type { PreparedAcquire } from "./AnyLock.ts"
 import { MultiHold, multiKind, releaseAll, type Tokens } from "./MultiHold.ts"
-import { groupsOf, noteSpreadSlots, tryAcquireTogether } from "./together.ts"
+import { groupsOf, tryAcquireTogether } from "./together.ts"
 
 /** The outcome of a request for all members: the member that was denied, if there was one. */
 type Attempt<T> = MultiHold<T> | Denied
@@ -230,16 +230,13 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
       return Effect.flatMap(
         groups.length === 1
           ? this.#ask(groups[0]!, attempt, restore)
-          : Effect.andThen(
-              noteSpreadSlots(this.name, this.#members),
-              // each request records its grant even if others fail or the whole is interrupted
-              restore(
-                Effect.forEach(
-                  groups,
-                  (group) =>
-                    Effect.uninterruptibleMask((restore) => Effect.suspend(() => this.#ask(group, attempt, restore))),
-                  { concurrency: "unbounded", discard: true }
-                )
+          : // each request records its grant even if others fail or the whole is interrupted
+            restore(
+              Effect.forEach(
+                groups,
+                (group) =>
+                  Effect.uninterruptibleMask((restore) => Effect.suspend(() => this.#ask(group, attempt, restore))),
+                { concurrency: "unbounded", discard: true }
               )
             ),
         (): Effect.Effect<Attempt<T>, LockStoreError> =>

@@ -4,7 +4,6 @@
 import * as Effect from "effect/Effect"
 import type { LockStoreError } from "../../LockError.ts"
 import { type AcquireRequest, grantedTooLate, loseOthers, possess } from "../acquire/ask.ts"
-import type { LockClient } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import { Hold } from "../hold/Hold.ts"
 import { inOwnTurn, Lease } from "../hold/Lease.ts"
@@ -44,29 +43,6 @@ const isOneCommand = (first: PreparedAcquire, second: PreparedLockAcquire<unknow
   first.client.store.slot(first.keys.lock) === second.client.store.slot(second.keys.lock) &&
   first.leaseMillis === second.leaseMillis &&
   first.isJoinable
-
-/** Clients that have logged it. */
-const noted = new WeakSet<LockClient>()
-
-/** Logs once per client that the members of a MultiLock are in different slots of a cluster. */
-export const noteSpreadSlots = (lock: string, members: ReadonlyArray<PreparedAcquire>): Effect.Effect<void> => {
-  const [first] = members
-  if (!(first instanceof PreparedLockAcquire) || noted.has(first.client)) return Effect.void
-  const { client } = first
-  const slotOf = (member: PreparedLockAcquire<unknown>) => client.store.slot(member.keys.lock)
-  const isSpread = members.some(
-    (member) => member instanceof PreparedLockAcquire && member.client === client && slotOf(member) !== slotOf(first)
-  )
-  if (!isSpread) return Effect.void
-  noted.add(client)
-  return Effect.annotateLogs(
-    Effect.logInfo(
-      `The members of the MultiLock ${JSON.stringify(lock)} are in different slots of the cluster, so one command cannot acquire them at once. ` +
-        `A hash tag that their names share puts them into one slot: {orders}:1 and {orders}:2.`
-    ),
-    { warning: "slots" }
-  )
-}
 
 /**
  * Acquires several locks of one client, slot and lease by one command, all or none; replies the index of one that is taken. The caller must hold
