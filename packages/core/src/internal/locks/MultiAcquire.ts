@@ -19,7 +19,7 @@ import type { Restore } from "../hold/guard.ts"
 import type { Hold, InternalHolding } from "../hold/Hold.ts"
 import { giveBackMembers } from "../hold/rollback.ts"
 import type { Times } from "../options/acquireOptions.ts"
-import { isRetryable } from "../store/failures.ts"
+import { failureThat, isRetryable } from "../store/failures.ts"
 import { Outage } from "../wait/Outage.ts"
 import type { PreparedAcquire } from "./AnyLock.ts"
 import { MultiHold, multiKind, releaseAll, type Tokens } from "./MultiHold.ts"
@@ -127,31 +127,27 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     const outage = new Outage<Denied["failure"]>()
     this.#order = commonOrder(this.#members)
     let denied = first
-    const { blocker } = first
-    if (blocker !== undefined) {
-      // others may use the rest meanwhile, which is often free again by then
-      this.#held[blocker] = yield* this.#waitFor(blocker, until, restore)
-      const attempt = yield* this.#askForRest(restore)
-      if (attempt instanceof MultiHold) return attempt
-      denied = attempt
-      if (!this.#isInOrder) yield* this.#giveBack()
-    }
     while (true) {
+      const { blocker, failure } = denied
       const left = until - this.#now()
       // a member that can fail this way declares it in its type
-      if (left <= 0) return yield* Effect.fail((denied.failure ?? this.#timedOut(undefined)) as AcquireError | E)
-      if (denied.failure === undefined) {
+      if (left <= 0 && denied !== first) {
+        return yield* Effect.fail((failure ?? this.#timedOut(undefined)) as AcquireError | E)
+      }
+      if (failure === undefined) {
         outage.answered()
       } else {
-        outage.failed(denied.failure)
+        outage.failed(failure)
         yield* pauseAfterFailure(this.subjects[0]!.client, outage, left, restore)
       }
       while (true) {
-        const index = this.#order.find((index) => this.#held[index] === undefined)
+        const next = this.#order.find((index) => this.#held[index] === undefined)
+        // at first it holds nothing while it waits: others may use the rest, which is often free again by then
+        const index = denied === first ? (blocker ?? next) : next
         if (index === undefined) break
         this.#held[index] = yield* this.#waitFor(index, until, restore)
         // behind the one that was taken the rest may be free; after it has given way, those before it
-        if (index === denied.blocker || !this.#isInOrder) break
+        if (index === blocker || !this.#isInOrder) break
       }
       const attempt = yield* this.#askForRest(restore)
       if (attempt instanceof MultiHold) return attempt
@@ -162,8 +158,8 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
 
   /** Whether no member is held before an earlier one. */
   get #isInOrder(): boolean {
-    const missing = this.#order.findIndex((index) => this.#held[index] === undefined)
-    return missing === -1 || this.#order.slice(missing).every((index) => this.#held[index] === undefined)
+    const isHeld = (index: number) => this.#held[index] !== undefined
+    return this.#order.findLastIndex(isHeld) === this.#order.filter(isHeld).length - 1
   }
 
   /** Waits for a member. If that takes too long, gives back those that it holds, and waits on. */
@@ -276,20 +272,18 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
         return Effect.succeed(this.#count(hold))
       }
       const renewals = this.#fixedLeases.map(({ renewal }) => renewal)
-      return Effect.flatMap(
+      return Effect.andThen(
         restore(Effect.all(renewals, { concurrency: "unbounded", discard: true })),
-        (): Effect.Effect<Attempt<T>> =>
-          hold.checkLost() === undefined ? Effect.succeed(this.#count(hold)) : this.#lostMeanwhile
+        hold.ensureHeld
       ).pipe(
-        Effect.catchTag("LockLost", () => this.#lostMeanwhile),
-        Effect.catchTag("InvalidLockOptions", Effect.die) // the lease has been checked
+        Effect.map((): Attempt<T> => this.#count(hold)),
+        Effect.catchTags({
+          // all over again
+          LockLost: () => Effect.as(this.#giveBack(), { blocker: undefined, failure: undefined }),
+          InvalidLockOptions: Effect.die // the lease has been checked
+        })
       )
     })
-  }
-
-  /** All over again. */
-  get #lostMeanwhile(): Effect.Effect<Denied> {
-    return Effect.as(this.#giveBack(), { blocker: undefined, failure: undefined })
   }
 
   #count(hold: MultiHold<T>): MultiHold<T> {
@@ -337,13 +331,7 @@ const isTimeout = (reason: Cause.Reason<unknown>): reason is Cause.Fail<LockTime
 /** Turns a transient failure into a value, so that a waiter retries. */
 const orTransient = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A | Denied, E> =>
   Effect.catchCause(self, (cause): Effect.Effect<Denied, E> => {
-    let failure: Denied["failure"]
-    for (const reason of cause.reasons) {
-      // requests beside the failed one are interrupted
-      if (reason._tag === "Interrupt") continue
-      if (reason._tag !== "Fail" || !mayPass(reason.error)) return Effect.failCause(cause)
-      failure ??= reason.error
-    }
+    const failure = failureThat(mayPass, cause)
     return failure === undefined ? Effect.failCause(cause) : Effect.succeed({ blocker: undefined, failure })
   })
 

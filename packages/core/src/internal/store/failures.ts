@@ -97,16 +97,19 @@ const shortestLeaseMillis = 1000
  * The failure of the store after which a waiter retries; undefined if a retry would not help. A restart, a failover, a lost connection, a
  * server that loads its data are as if somebody held the lock: they cost time, and nothing else.
  */
-export const transientFailure = (cause: Cause.Cause<unknown>): LockStoreError | undefined => {
-  let failure: LockStoreError | undefined
+export const transientFailure = (cause: Cause.Cause<unknown>): LockStoreError | undefined =>
+  failureThat((error): error is LockStoreError => error instanceof LockStoreError && isRetryable(error), cause)
+
+/** The first failure, if all are such. */
+export const failureThat = <F>(isSuch: (error: unknown) => error is F, cause: Cause.Cause<unknown>): F | undefined => {
+  let first: F | undefined
   for (const reason of cause.reasons) {
     // of several requests sent together, the others are interrupted
     if (reason._tag === "Interrupt") continue
-    if (reason._tag !== "Fail" || !(reason.error instanceof LockStoreError) || !isRetryable(reason.error))
-      return undefined
-    failure ??= reason.error
+    if (reason._tag !== "Fail" || !isSuch(reason.error)) return undefined
+    first ??= reason.error
   }
-  return failure
+  return first
 }
 
 /** Succeeds with a transient failure, for a waiter that retries. */
