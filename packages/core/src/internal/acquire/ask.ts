@@ -275,8 +275,6 @@ export interface AcquireRequest extends LockRef, Times {
   readonly leaseMillis: number
   /** Whether the watchdog renews that lease. */
   readonly isRenewed: boolean
-  /** Whether it is the request of a `MultiLock`, which reports the timeout itself. */
-  isMember?: boolean | undefined
 }
 
 /**

@@ -44,14 +44,14 @@ export const gaveUp = (
 ): Effect.Effect<never, LockTimeout | LockStoreError> => {
   const { client, keys, kind, name } = request
   if (failure !== undefined && !client.leases.exclude(keys.lock, kind.mode)) return Effect.fail(failure)
-  if (request.isMember !== true) client.telemetry.of(kind.name).timedOut++
+  client.telemetry.of(kind.name).timedOut++
   const waited = Duration.millis(client.now() - startedAt)
   // -2: it was free, and the denial names the head of the queue
   if (denial?.remaining === -2) {
     return Effect.fail(new LockTimeout({ lock: name, waited, holder: undefined, next: denial.owner }))
   }
   const holder = holderOf(request, denial)
-  if (holder === undefined || request.isMember === true || request.waitMillis < leastWaitMillis) {
+  if (holder === undefined || request.waitMillis < leastWaitMillis) {
     return Effect.fail(new LockTimeout({ lock: name, waited, holder }))
   }
   return Effect.flatMap(descriptionOf(request, holder.owner), (description) =>

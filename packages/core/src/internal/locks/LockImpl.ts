@@ -41,8 +41,6 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
   readonly isRenewed: boolean
   readonly minHoldMillis: number
   readonly maxHoldMillis: number | undefined
-  // no field where it is not set
-  declare isMember?: boolean
   readonly acknowledge: Times["acknowledge"]
 
   constructor(

@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { type AcquireError, LockStoreError, LockTimeout, QuorumNotReached } from "../../LockError.ts"
 import type { AcquireRequest } from "../acquire/ask.ts"
-import { countWaiting, pauseAfterFailure } from "../acquire/untilServed.ts"
+import { pauseAfterFailure } from "../acquire/untilServed.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import type { Hold, InternalHolding } from "../hold/Hold.ts"
@@ -22,7 +22,7 @@ import type { Times } from "../options/acquireOptions.ts"
 import { failureThat, isRetryable } from "../store/failures.ts"
 import { Outage } from "../wait/Outage.ts"
 import type { PreparedAcquire } from "./AnyLock.ts"
-import { MultiHold, multiKind, releaseAll, type Tokens } from "./MultiHold.ts"
+import { MultiHold, releaseAll, type Tokens } from "./MultiHold.ts"
 import { groupsOf, tryAcquireTogether } from "./together.ts"
 
 /** The outcome of a request for all members: the member that was denied, if there was one. */
@@ -64,7 +64,8 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   }
 
   get label(): string {
-    return multiKind
+    // in spans: in metrics its members count, each as its own kind
+    return "multi"
   }
 
   tryAcquire(restore: Restore): Effect.Effect<InternalHolding<Tokens<T>> | undefined, LockStoreError | E> {
@@ -85,24 +86,14 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
       Effect.flatMap(
         waits ? this.#askForRest(restore) : this.#attempt(restore),
         (attempt): Effect.Effect<InternalHolding<Tokens<T>>, AcquireError | E> =>
-          attempt instanceof MultiHold
-            ? Effect.succeed(attempt)
-            : countWaiting(
-                this.subjects[0]!.client,
-                multiKind,
-                Effect.gen(() => this.#again(attempt, restore))
-              )
+          attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.gen(() => this.#again(attempt, restore))
       )
     )
   }
 
   /** Releases the acquired members on any failure. */
   #orNone<A, E2>(self: Effect.Effect<A, E2>): Effect.Effect<A, E2> {
-    return Effect.catchCause(self, (cause) => {
-      const { client, isMember } = this.subjects[0]!
-      if (isMember !== true && cause.reasons.some(isTimeout)) client.telemetry.of(multiKind).timedOut++
-      return Effect.andThen(this.#giveBack(), Effect.failCause(cause))
-    })
+    return Effect.tapCause(self, () => this.#giveBack())
   }
 
   /**
@@ -130,13 +121,11 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     while (true) {
       const { blocker, failure } = denied
       const left = until - this.#now()
-      // a member that can fail this way declares it in its type
-      if (left <= 0 && denied !== first) {
-        return yield* Effect.fail((failure ?? this.#timedOut(undefined)) as AcquireError | E)
-      }
       if (failure === undefined) {
         outage.answered()
       } else {
+        // a member that can fail this way declares it in its type
+        if (left <= 0) return yield* Effect.fail(failure as AcquireError | E)
         outage.failed(failure)
         yield* pauseAfterFailure(this.subjects[0]!.client, outage, left, restore)
       }
@@ -193,17 +182,13 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     )
   }
 
-  #timedOut(holder: LockTimeout["holder"]): LockTimeout {
-    return new LockTimeout({ lock: this.name, waited: Duration.millis(this.#now() - this.#startedAt), holder })
-  }
-
   #wait(index: number, waitMillis: number, restore: Restore): Effect.Effect<InternalHolding<T>, AcquireError | E> {
     const asked = Effect.suspend(() => this.#waiting(index, Math.max(0, waitMillis)).acquire(restore))
     return Effect.catchCause(asked, (cause) => {
       const timeout = cause.reasons.find(isTimeout)
       if (timeout === undefined) return Effect.failCause(cause)
-      const { holder } = timeout.error
-      return Effect.suspend(() => Effect.fail(this.#timedOut(holder)))
+      const waited = Duration.millis(this.#now() - this.#startedAt)
+      return Effect.fail(new LockTimeout({ lock: this.name, waited, holder: timeout.error.holder }))
     })
   }
 
@@ -269,14 +254,14 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
       const [first] = hold.holds as readonly [Hold]
       // one command acquired them all just now
       if (hold.holds.every(({ lease }) => lease.acquiredAt === first.lease.acquiredAt)) {
-        return Effect.succeed(this.#count(hold))
+        return Effect.succeed(hold)
       }
       const renewals = this.#fixedLeases.map(({ renewal }) => renewal)
       return Effect.andThen(
         restore(Effect.all(renewals, { concurrency: "unbounded", discard: true })),
         hold.ensureHeld
       ).pipe(
-        Effect.map((): Attempt<T> => this.#count(hold)),
+        Effect.as<Attempt<T>>(hold),
         Effect.catchTags({
           // all over again
           LockLost: () => Effect.as(this.#giveBack(), { blocker: undefined, failure: undefined }),
@@ -284,11 +269,6 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
         })
       )
     })
-  }
-
-  #count(hold: MultiHold<T>): MultiHold<T> {
-    hold.count(this.subjects[0]!.client, this.#startedAt)
-    return hold
   }
 }
 

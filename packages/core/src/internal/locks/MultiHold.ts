@@ -11,9 +11,6 @@ import { printsAs } from "../report/shown.ts"
 /** The token of each member by its name; a second member with the same name is `name#2`. */
 export type Tokens<T> = Readonly<Record<string, T>>
 
-/** The kind by which it is counted and traced, in addition to its members. */
-export const multiKind = "multi"
-
 /**
  * The holds of all members of a composed lock: held while all are.
  */
@@ -21,8 +18,6 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
   readonly name: string
   readonly holds: ReadonlyArray<Hold>
   readonly #members: ReadonlyArray<InternalHolding<T>>
-  /** The client that counts it as held, and since when. */
-  #counted: { readonly client: LockClient; readonly since: number } | undefined = undefined
 
   constructor(name: string, members: ReadonlyArray<InternalHolding<T>>) {
     this.name = name
@@ -95,26 +90,7 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
   }
 
   releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
-    const counted = this.#counted
-    this.#counted = undefined
-    if (counted === undefined) return releaseAll(this.#members)
-    const { client, since } = counted
-    client.telemetry.of(multiKind).holdDuration.record(client.now() - since)
-    const lost = this.checkLost()
-    countLoss(client, lost)
-    const released = releaseAll(this.#members)
-    return lost === undefined
-      ? Effect.tapError(released, (failure) =>
-          Effect.sync(() => countLoss(client, failure._tag === "LockLost" ? failure : undefined))
-        )
-      : released
-  }
-
-  /** Counts it as acquired, and as held until its release. */
-  count(client: LockClient, startedAt: number): void {
-    const now = client.now()
-    this.#counted = { client, since: now }
-    client.telemetry.of(multiKind).waitDuration.record(now - startedAt)
+    return releaseAll(this.#members)
   }
 
   onLost(listener: () => void): () => void {
@@ -129,10 +105,6 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
       for (const withdraw of withdrawals) withdraw()
     }
   }
-}
-
-const countLoss = ({ telemetry }: LockClient, lost: LockLost | undefined): void => {
-  if (lost !== undefined && lost.reason !== "Released") telemetry.of(multiKind).lost[lost.reason]++
 }
 
 /**

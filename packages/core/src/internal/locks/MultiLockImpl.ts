@@ -71,11 +71,8 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
       }
       prepared.push(request)
     }
-    const waiting = (index: number, waitTime: number) => {
-      const member = this.#members[index]!.prepare(fiber, scope, { ...lease, waitTime }) as PreparedAcquire<E, T>
-      for (const subject of member.subjects) subject.isMember = true
-      return member
-    }
+    const waiting = (index: number, waitTime: number) =>
+      this.#members[index]!.prepare(fiber, scope, { ...lease, waitTime }) as PreparedAcquire<E, T>
     return new PreparedMultiAcquire(this.name, subjects, prepared, waiting, times)
   }
 
