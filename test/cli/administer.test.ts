@@ -4,8 +4,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawn } from "node:child_process"
-import { soon, until } from "../kit/eventually.ts"
+import { soon } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
+import { isTracked } from "../kit/server/conditions.ts"
+import { onServer } from "../kit/server/onServer.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { bin, client, holdElsewhere, redisLock, start } from "./redisLock.ts"
 
@@ -56,20 +58,22 @@ describe("inspect", () => {
 })
 
 describe("release", () => {
-  it.live("redis-lock release tells a redis-lock that runs a command, which stops it long before it would renew", () =>
-    Effect.gen(function* () {
-      const name = freshName("cli")
-      const redis = yield* client()
-      const running = yield* start(["run", "--lease", "1h", name, "--", "sh", "-c", "echo in; read line"])
-      yield* running.says("in\n")
-      const [owner] = Object.keys(yield* Effect.promise(() => redis.hgetall(name)))
-      const channel = `effect_redis_lock_client:{${owner!.split(":")[0]}}`
-      yield* until("it listens", async () => Number((await redis.pubsub("NUMSUB", channel))[1]) === 1)
-      assert.strictEqual((yield* redisLock(["release", "--force", "--yes", name])).code, 0)
-      const { code, stderr } = yield* soon("the end of the command", running.ended)
-      assert.strictEqual(code, 70)
-      assert.include(stderr, "Stopping the command")
-    })
+  it.live(
+    "redis-lock release stops a command that redis-lock runs under the lock, long before that would renew it",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const env = { REDIS_URL: server.url }
+        const running = yield* start(["run", "--lease", "1h", "report", "--", "sh", "-c", "echo in; read line"], {
+          env
+        })
+        yield* running.says("in\n")
+        yield* isTracked(redis)
+        assert.strictEqual((yield* redisLock(["release", "--force", "--yes", "report"], { env })).code, 0)
+        const { code, stderr } = yield* soon("the end of the command", running.ended)
+        assert.strictEqual(code, 70)
+        assert.include(stderr, "Stopping the command")
+      })
+    )
   )
 
   it.live("redis-lock release wants --force, and --yes where it cannot ask", () =>

@@ -233,3 +233,24 @@ for (const [title, store] of Object.entries(stores)) {
     )
   })
 }
+
+it.effect("A client whose user may not read labels is refused once and does not try again", () =>
+  Effect.gen(function* () {
+    let refused = 0
+    const inner = yield* Effect.provide(LockStore.LockStore, yield* Layer.build(LockStore.layerMemory))
+    const store = wrappedStore(inner, ({ fail, operation, run }) => {
+      if (operation !== "client/label") return run()
+      refused++
+      return fail("NoPermission")
+    })
+    const { run } = yield* clientOf(
+      RedisLock.layerFromStore().pipe(Layer.provide(Layer.succeed(LockStore.LockStore, store)))
+    )
+    for (const _ of [1, 2, 3]) {
+      const name = freshName()
+      yield* runOperation(inner, "lock/acquire", [name, `${name}:token`], [`${crypto.randomUUID()}:1`, 600_000, 1000])
+      yield* run(Lock.inspect(name))
+    }
+    assert.strictEqual(refused, 1)
+  }).pipe(Effect.scoped)
+)

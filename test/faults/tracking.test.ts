@@ -159,6 +159,31 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
     )
   }
 
+  it.live(
+    "A section is interrupted long before the next renewal when another client frees its lock by force, also for a waiter",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server, hour)
+        const admin = yield* client(server, hour)
+        const { readLock, writeLock } = ReadWriteLock.make("read")
+        const locks = [Lock.make("plain"), FairLock.make("fair"), readLock, ReadWriteLock.make("written").writeLock]
+        const held = yield* Effect.forEach(locks, (lock) =>
+          sectionUntilTold((body) => mine.run(Lock.withLock(body, lock)))
+        )
+        yield* isTracked(redis, held.length)
+        const waiters = yield* Effect.forEach(["plain", writeLock], (lock) =>
+          Effect.forkScoped(admin.run(Lock.withLock(Effect.void, lock)))
+        )
+        for (const [i, lock] of locks.entries()) {
+          isHeld(held[i]!)
+          assert.isTrue(yield* admin.run(Lock.forceRelease(lock)))
+          yield* isLost(held[i]!, lock.name)
+        }
+        for (const waiter of waiters) yield* soon("the waiter is served", Fiber.join(waiter))
+      }).pipe(Effect.scoped)
+    )
+  )
+
   for (const [title, kind] of Object.entries(kinds)) {
     // their keys are of several holders
     const isShared = title === "read lock" || title === "permit"

@@ -6,7 +6,6 @@ import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { Fiber } from "effect/Fiber"
 import type { LockClient } from "../client/LockClient.ts"
 import { deadlineOf, leaseUntil } from "../options/acquireOptions.ts"
 import { start } from "../store/startable.ts"
@@ -74,17 +73,15 @@ export class Watchdog implements Alarm {
 
   /**
    * Checks at once that Redis still has every lease: another server may answer now, which does not know some of them. A lease that
-   * is there keeps its length, and the time of its next renewal. The fibers end when all is known.
+   * is there keeps its length, and the time of its next renewal.
    */
-  verifyAll(): ReadonlyArray<Fiber<void>> {
-    return this.verify([...this.#queue.items])
+  verifyAll(): void {
+    this.verify([...this.#queue.items])
   }
 
   /** {@link verifyAll} for some of them. */
-  verify(leases: ReadonlyArray<Lease>): ReadonlyArray<Fiber<void>> {
-    const fibers: Array<Fiber<void>> = []
-    this.inBatches(held(leases, this.#client.now()), batchSize, (batch) => void fibers.push(this.#verify(batch, 0)))
-    return fibers
+  verify(leases: ReadonlyArray<Lease>): void {
+    this.inBatches(held(leases, this.#client.now()), batchSize, (batch) => this.#verify(batch, 0))
   }
 
   /** {@link verify} for leases that somebody may have shortened: extends them again, until Redis keeps them as long as they last here. */
@@ -156,8 +153,8 @@ export class Watchdog implements Alarm {
    * A renewal by nothing writes nothing, but its reply says which leases are still held. A failure says nothing; what may have been shortened
    * is extended the next time.
    */
-  #verify(batch: ReadonlyArray<Lease>, leaseMillis: number): Fiber<void> {
-    return this.#client.fork(
+  #verify(batch: ReadonlyArray<Lease>, leaseMillis: number): void {
+    this.#client.fork(
       Effect.matchCause(this.#client.store.run(batch[0]!.kind.renew(batch, leaseMillis)), {
         onSuccess: (replies) => {
           for (let i = 0; i < batch.length; i++) {

@@ -1,41 +1,12 @@
 /**
- * Frees a lock whoever holds it, and notifies its holders.
+ * Frees a lock whoever holds it. The server tells other holders of the change, as of any other (`hold/Tracking.ts`).
  */
 import * as Effect from "effect/Effect"
 import { InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import { clientOf, lookAtHolders } from "../kinds/inspect.ts"
 import type { LockProtocol } from "../kinds/kinds.ts"
 import { runOrDescribe } from "../store/failures.ts"
-import { clientLabelKey, type LockKeys } from "../store/keys.ts"
-import { tell } from "../store/operations/client.ts"
-
-/** The other clients among these owners, by default all holders; none, if that cannot be known. */
-const otherHolders = (
-  client: LockClient,
-  keys: LockKeys,
-  owners: ReadonlyArray<string> | undefined
-): Effect.Effect<ReadonlySet<string>> => {
-  if (client.isQuorum) return Effect.succeed(new Set())
-  const holders: Effect.Effect<ReadonlyArray<string>, LockStoreError> = owners === undefined
-    ? Effect.map(lookAtHolders(client, keys, keys.lock), ({ state }) => state.holders.map(({ owner }) => owner))
-    : Effect.succeed(owners)
-  return holders.pipe(
-    Effect.map((all) => {
-      const ids = all.map(clientOf).filter((id) => id !== undefined)
-      return new Set(ids.filter((id) => id !== client.clientId))
-    }),
-    Effect.orElseSucceed(() => new Set<string>())
-  )
-}
-
-/** A holder that cannot be notified learns of it with its next renewal. */
-const notify = (client: LockClient, ids: ReadonlySet<string>): Effect.Effect<void> =>
-  Effect.forEach(
-    ids,
-    (id) => Effect.ignore(client.store.run(tell(clientLabelKey(client.options.keyPrefix, id), client.store.publish))),
-    { concurrency: 16, discard: true }
-  )
+import type { LockKeys } from "../store/keys.ts"
 
 export const checkOwners = (owners: unknown): InvalidLockOptions | undefined =>
   owners === undefined || (Array.isArray(owners) && owners.every((owner) => typeof owner === "string"))
@@ -56,7 +27,7 @@ export const forceRelease = (
   if (owners?.length === 0) return Effect.succeed(false)
   const { mode, title } = kind
   const command = kind.forceRelease(keys, client.store.publish, owners ?? [])
-  const freed = Effect.suspend(() => {
+  return Effect.suspend(() => {
     const sentAt = client.now()
     return Effect.map(runOrDescribe(client, title, command), (reply) => {
       if (reply < 1) return false
@@ -71,7 +42,4 @@ export const forceRelease = (
       return true
     })
   })
-  return Effect.flatMap(otherHolders(client, keys, owners), (others) =>
-    Effect.tap(freed, (isFreed) => (isFreed ? notify(client, others) : Effect.void))
-  )
 }

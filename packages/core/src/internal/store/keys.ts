@@ -13,7 +13,7 @@ const tagged = (name: string): string => (name.includes("{") ? name : `{${name}}
 
 const prefixed = (prefix: string, name: string): string => `${prefix}:${tagged(name)}`
 
-/** The label of a client, by which others recognise its process, and the channel on which it hears from them; not Redisson's. */
+/** The label of a client, by which others recognise its process; not Redisson's. */
 export const clientLabelKey = (keyPrefix: string, clientId: string): string =>
   prefixed(clientLabel, keyPrefix + clientId)
 

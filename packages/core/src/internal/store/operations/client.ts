@@ -1,5 +1,5 @@
 /**
- * `lua/client/`: what a client tells others about itself.
+ * `lua/client/`: what a client tells others about itself, and has the server tell it.
  */
 import { command, majority, numberReply, operation, type StoreCommand } from "./StoreOperation.ts"
 
@@ -11,7 +11,6 @@ export const operations = {
     quorum: { combine: (labels) => labels.find((label) => label !== "") ?? "" }
   }),
   removeLabel: operation("client/remove_label", { givesBack: "client", reply: numberReply, quorum: majority }),
-  tell: operation("client/tell", { reply: numberReply, quorum: majority }),
   track: operation("client/track", { reply: numberReply, quorum: majority })
 }
 
@@ -23,9 +22,6 @@ export const label = (key: string): StoreCommand<string> => command(operations.l
 
 /** Its answer is 0 if the client had told none. */
 export const removeLabel = (key: string): StoreCommand<number> => command(operations.removeLabel, [key], [])
-
-/** Tells a client that a lock was taken from it by force. */
-export const tell = (key: string, publish: string): StoreCommand<number> => command(operations.tell, [key], [publish])
 
 /** Has the server tell of the next change of each of these keys of one slot. */
 export const track = (keys: ReadonlyArray<string>): StoreCommand<number> => command(operations.track, keys, [])

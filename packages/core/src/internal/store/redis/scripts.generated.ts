@@ -25,14 +25,6 @@ export const scripts = {
     sha1: "56c5edd2da15a59ded7fdd8e827fbcfd4ad330b6",
     lua: "local time = redis.call('TIME')\nlocal digits = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))\nlocal micros = time[1] * 1e6 + time[2]\nif micros > ARGV[#ARGV] * 1e3 then\n  return redis.error_reply('LATE ' .. digits)\nend\nredis.call('SET', KEYS[1], ARGV[1])\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn 1"
   },
-  "client/tell": {
-    name: "client/tell",
-    isUrgent: false,
-    isTracked: false,
-    hasDeadline: false,
-    sha1: "b5a040d70dda7fde7239799fe4889c4476f07759",
-    lua: "redis.pcall(ARGV[1], KEYS[1], 'taken')\nreturn 1"
-  },
   "client/track": {
     name: "client/track",
     isUrgent: false,
