@@ -168,6 +168,11 @@ const fixes = {
     fixed: "      if (!isUnknown) outcomes.onNotRun?.()\n",
     broken: ""
   },
+  "readers-beside-java": {
+    file: `${internal}/hold/Tracking.ts`,
+    fixed: 'mode === "read" || (hasChanged && mode !== "permit")',
+    broken: 'hasChanged && (mode === "exclusive" || mode === "write")'
+  },
   "shorter-reentry": {
     file: `${internal}/hold/Lease.ts`,
     fixed: "if (!isOwn && this.unconfirmed !== undefined && leaseMillis >= this.unconfirmed)",

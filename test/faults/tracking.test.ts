@@ -6,6 +6,7 @@ import {
   FairLock,
   Lock,
   type LockLost,
+  PermitId,
   PermitSemaphore,
   ReadWriteLock,
   RedisDriver,
@@ -185,28 +186,18 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
   )
 
   for (const [title, kind] of Object.entries(kinds)) {
-    // their keys are of several holders
-    const isShared = title === "read lock" || title === "permit"
+    if (title === "permit") continue
     it.live(
-      isShared
-        ? `A section under a ${title} is interrupted when the lease that somebody has shortened is over`
-        : `The lease of a ${title} that somebody has shortened is extended at once, and again the next time`,
+      `The lease of a ${title} that somebody has shortened is extended at once, and again the next time`,
       onServer(({ redis, server }) =>
         Effect.gen(function* () {
           const held = yield* hold(yield* client(server, hour), "report", kind)
-          const key = kind.key("report")
           yield* isTracked(redis)
-          if (isShared) {
-            yield* Effect.promise(() => redis.pexpire(key, 50))
-            yield* isLost(held)
-            yield* Effect.promise(() => redis.flushall())
-            return
-          }
           for (let i = 0; i < 2; i++) {
-            yield* Effect.promise(() => redis.pexpire(key, 60_000))
+            yield* Effect.promise(() => redis.pexpire("report", 60_000))
             yield* eventually(
               "the lease is extended",
-              () => redis.pttl(key),
+              () => redis.pttl("report"),
               (left) => left > 60_000
             )
             yield* isTracked(redis)
@@ -217,6 +208,75 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
       )
     )
   }
+
+  it.live(
+    "A section under a permit is interrupted when its semaphore ends, which somebody has given an expiry",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const kind = kinds["permit"]!
+        const held = yield* hold(yield* client(server, hour), "report", kind)
+        yield* isTracked(redis)
+        yield* Effect.promise(() => redis.pexpire(kind.key("report"), 50))
+        yield* isLost(held)
+        yield* Effect.promise(() => redis.flushall())
+      })
+    )
+  )
+
+  it.live(
+    "A permit keeps the lease that somebody has given it, and its section is interrupted when another client takes the permit after that",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const [mine, other] = yield* Effect.all([client(server, hour), client(server, hour)])
+        const held = yield* hold(mine, "report", kinds["permit"])
+        yield* isTracked(redis)
+        const [id] = yield* Effect.promise(() => redis.zrangeBuffer("{report}:timeout", "0", "-1"))
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        yield* other.run(PermitId.updateLeaseTime("report", id!.toString("hex"), "1 second"))
+        yield* isAskedAgain(redis)
+        yield* soon("the other takes it", other.run(PermitSemaphore.withPermits(Effect.void, "report", 2)), "1 minute")
+        yield* isLost(held)
+        yield* Effect.promise(() => redis.flushall())
+      })
+    )
+  )
+
+  it.live(
+    "Readers whose leases another reader has cut to its own, as Redisson does when it renews, extend them at once, each to its own end",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const mine = yield* client(server, { watchdogLeaseTime: "10 minutes" })
+        const reading = (options?: { readonly leaseTime: Duration.Input }) =>
+          hold(mine, "report", {
+            ...kinds["read lock"]!,
+            around: (name, body) => Lock.withLock(body, ReadWriteLock.make(name).readLock, options)
+          })
+        const held = yield* Effect.all([
+          reading(),
+          reading({ leaseTime: "5 minutes" }),
+          reading({ leaseTime: "1 hour" })
+        ])
+        const holds = yield* Effect.promise(() => redis.keys("*:rwlock_timeout:1"))
+        const leases = async () => {
+          const left = await Promise.all(["report", ...holds].map((key) => redis.pttl(key)))
+          return left.toSorted((a, b) => b - a)
+        }
+        // the first time before the server is asked to tell
+        for (let i = 0; i < 3; i++) {
+          yield* Effect.promise(() => Promise.all(["report", ...holds].map((key) => redis.pexpire(key, 30_000))))
+          yield* eventually(
+            "all are extended",
+            leases,
+            ([lock, long, renewed, short]) =>
+              Math.min(lock!, long!) > 3_500_000 && renewed! > 400_000 && short! > 200_000
+          )
+          yield* isTracked(redis)
+        }
+        held.forEach(isHeld)
+        yield* Effect.forEach(held, ({ end }) => end)
+      })
+    )
+  )
 
   it.live(
     "A fixed lease that somebody has shortened together with a shorter one is extended to its own end, and the drift",

@@ -6,6 +6,7 @@ import { bracedName, longLease, Site, soon, timed, waiting, watchdogLease, withR
 import * as JavaClient from "./JavaClient.ts"
 import { lockSuite } from "./lockSuite.ts"
 import { freshName } from "../kit/names.ts"
+import { growsBy, isTracked, lockKey } from "../kit/server/conditions.ts"
 
 lockSuite("write lock")
 
@@ -188,6 +189,25 @@ withRedisson("read-write lock", (test) => {
         yield* Effect.sleep(100)
       }
       yield* reader.run("read", javas, "release")
+    }))
+
+  test("a renewal of a Java reader, which gives all readers its own lease, does not end the longer one of ours", () =>
+    Effect.gen(function* () {
+      const { java, nodes, url } = yield* Site
+      const redis = nodes[0]!
+      const name = freshName("interop")
+      const { readLock } = ReadWriteLock.make(name)
+      const holding = yield* Lock.scoped(readLock, { leaseTime: longLease })
+      yield* isTracked(redis)
+      const doomed = yield* JavaClient.start({ address: url, watchdogTimeout: watchdogLease })
+      yield* doomed.thread("reader").run("read", name, "acquire")
+      const javas = (yield* Effect.promise(() => redis.keys(`*${doomed.id}*rwlock_timeout*`)))[0]!
+      yield* growsBy("Java renews", () => redis.pttl(javas), 2)
+      yield* doomed.die
+      yield* lockKey(redis, javas, "gone")
+      assert.isAbove(yield* Effect.promise(() => redis.pttl(name)), longLease / 2)
+      yield* holding.ensureHeld
+      assert.isFalse(yield* java.thread("writer").run("write", name, "tryAcquire"))
     }))
 
   test("a writer in TypeScript that goes on reading lets Java's readers in, and no writer", () =>

@@ -150,6 +150,22 @@ describe("a store that tells of changes", () => {
       }).pipe(Effect.scoped)
   )
 
+  it.effect(
+    "A reader whose key has changed is watched before it is verified, and again behind what may have extended it",
+    () =>
+      Effect.gen(function* () {
+        const it = yield* site()
+        yield* hold(it.client, ReadWriteLock.make("a").readLock)
+        yield* TestClock.adjust("1 second")
+        yield* it.begin
+        yield* TestClock.adjust("2 seconds")
+        it.operations.length = 0
+        yield* it.tell("a")
+        yield* TestClock.adjust("2 seconds")
+        assert.deepStrictEqual(it.operations, ["client/track", "read_lock/renew", "client/track"])
+      }).pipe(Effect.scoped)
+  )
+
   it.effect("A key that changes all the time is verified at most every 50 ms", () =>
     Effect.gen(function* () {
       const it = yield* site()

@@ -75,24 +75,26 @@ export class Tracking implements Alarm {
 
   /** Verifies what has changed, and tracks what is old enough. */
   ring(now: number): void {
-    const untracked: Array<Lease> = []
+    const unchanged: Array<Lease> = []
     const mayBeShortened: Array<Lease> = []
     for (const lease of this.#client.watchdog.leases) {
       const hasChanged = this.#changed.has(keyOf(lease))
       if (hasChanged) lease.isTracked = false
       if (lease.isTracked || lease.acquiredAt > now - intervalMillis || lease.unconfirmed !== undefined) continue
-      ;(hasChanged && ownsKey(lease) ? mayBeShortened : untracked).push(lease)
+      // a reader's by any other reader, also unseen; that of a permit only by somebody who means to
+      const { mode } = lease.kind
+      ;(mode === "read" || (hasChanged && mode !== "permit") ? mayBeShortened : unchanged).push(lease)
     }
     this.#changed.clear()
-    const count = untracked.length + mayBeShortened.length
-    if (count > 0) {
-      this.#pausesUntil = now + Math.max(pauseMillis, count * pauseMillisEach)
+    const untracked = [...unchanged, ...mayBeShortened]
+    if (untracked.length > 0) {
+      this.#pausesUntil = now + Math.max(pauseMillis, untracked.length * pauseMillisEach)
       if (this.#server === "unasked") this.#listen()
       this.track(untracked)
       if (this.#server === "tells") {
-        this.#client.watchdog.verify(untracked)
+        this.#client.watchdog.verify(unchanged)
         this.#client.watchdog.verifyLength(mayBeShortened)
-        // behind what may have extended it
+        // what was extended is tracked no longer
         this.track(mayBeShortened)
       }
     }
@@ -132,6 +134,3 @@ export class Tracking implements Alarm {
 
 /** The key whose changes the server tells of. */
 const keyOf = ({ keys, kind }: Lease): string => (kind.mode === "permit" ? permitIds(keys.lock) : keys.lock)
-
-/** Whether the key is that of one holder, and lives as long as its lease. */
-const ownsKey = ({ kind: { mode } }: Lease): boolean => mode === "exclusive" || mode === "write"
