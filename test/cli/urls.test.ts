@@ -4,10 +4,20 @@
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { type AddressInfo, createServer, type Server } from "node:net"
 import { freshName } from "../kit/names.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { deployments, password, user } from "../kit/server/deployments.ts"
 import { bin, redisLock, start } from "./redisLock.ts"
+
+/** What a port with TLS does when it is spoken to without. */
+const hangingUp = Effect.acquireRelease(
+  Effect.callback<Server>((resume) => {
+    const server = createServer((socket) => socket.on("error", () => {}).on("data", () => socket.destroy()))
+    server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+  }),
+  (server) => Effect.sync(() => server.close())
+).pipe(Effect.map((server) => (server.address() as AddressInfo).port))
 
 /** What the tests' own URLs have that must not be shown. */
 const secrets = ["s3cr3t", "s3ntinel", "wr0ng"]
@@ -35,6 +45,21 @@ describe("redis-lock", () => {
         assert.include(refused.stderr, "NotAuthenticated")
         for (const secret of secrets) assert.notInclude(refused.stderr, secret)
       })
+  )
+})
+
+describe("redis-lock where TLS is expected", () => {
+  it.live("redis-lock says at its start that a port which hangs up may have TLS, and so does doctor", () =>
+    Effect.gen(function* () {
+      const port = yield* hangingUp
+      const url = `redis://:s3cr3t@127.0.0.1:${port}`
+      for (const args of [["run", "x", "--", "true"], ["ls"], ["inspect", "x"], ["watch"], ["ui"], ["doctor"]]) {
+        const ended = yield* redisLock(args, { env: { REDIS_URL: url } })
+        assert.strictEqual(ended.code, 69, args[0])
+        assert.include(ended.stdout + ended.stderr, "TLS is off (redis://): if this port has it, use rediss://")
+        assert.notInclude(ended.stdout + ended.stderr, "s3cr3t")
+      }
+    })
   )
 })
 

@@ -34,6 +34,12 @@ const listening = (make: () => Server): Effect.Effect<number, never, Scope.Scope
     (server) => Effect.sync(() => server.close())
   ).pipe(Effect.map((server) => (server.address() as AddressInfo).port))
 
+const overTls = () =>
+  createTlsServer({
+    key: readFileSync(new URL("../integration/tls/key.pem", import.meta.url)),
+    cert: readFileSync(new URL("../integration/tls/certificate.pem", import.meta.url))
+  }).on("tlsClientError", () => {})
+
 /** Keeps its connections until the scope closes. */
 const accepting = (onConnection: (socket: Socket) => void) =>
   Effect.gen(function* () {
@@ -135,13 +141,10 @@ describe("a server that is not Redis", () => {
     "The error of sentinels with an untrusted certificate says so, and names what is wrong with each of them",
     () =>
       Effect.gen(function* () {
-        const [key, cert] = ["key", "certificate"].map((name) =>
-          readFileSync(new URL(`../integration/tls/${name}.pem`, import.meta.url))
-        )
-        const port = yield* listening(() => createTlsServer({ key, cert }).on("tlsClientError", () => {}))
+        const port = yield* listening(overTls)
         for (const sentinels of [`127.0.0.1:${port}`, `127.0.0.1:${port},127.0.0.1:1`]) {
           const { message } = yield* refusal(IoRedis.layer({ url: `rediss+sentinel://:s3cret@${sentinels}/mymaster` }))
-          assert.match(message, /no sentinel can be reached: .*self.signed certificate/)
+          assert.match(message, /no sentinel can be reached: .*self.signed certificate.*\?ca=\/PATH/)
           assert.strictEqual(message.includes("ECONNREFUSED 127.0.0.1:1"), sentinels.endsWith(":1"))
           assert.notInclude(message, "s3cret")
         }
@@ -197,6 +200,35 @@ describe("a server that is not Redis", () => {
       assert.strictEqual(error.reason, "Failed")
       assert.include(error.message, `it answered "220 mail.example ESMTP Postfix"`)
     })
+  )
+
+  it.live.each(["", "+cluster", "+sentinel"])("The error of redis%s:// says that a port may have TLS", (deployment) =>
+    Effect.gen(function* () {
+      const port = yield* listening(overTls)
+      const { message } = yield* refusal(IoRedis.layer({ url: `redis${deployment}://127.0.0.1:${port}/0` }))
+      assert.include(message, "TLS is off (redis://): if this port has it, use rediss://")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live.each(["", "+cluster", "+sentinel"])(
+    "The error of rediss%s:// says that a port may have no TLS",
+    (deployment) =>
+      Effect.gen(function* () {
+        // Redis reads the beginning of TLS as the beginning of a command, of which it waits for the rest
+        const { port } = yield* accepting(() => {})
+        const url = `rediss${deployment}://127.0.0.1:${port}/0`
+        const { message } = yield* refusal(IoRedis.layer({ url, connectTimeout: "300 millis" }))
+        assert.include(message, "TLS is on (rediss://): if this port has none, use redis://")
+        assert.notInclude((yield* refusal(IoRedis.layer({ url: "rediss://127.0.0.1:1" }))).message, "TLS is on")
+      }).pipe(Effect.scoped)
+  )
+
+  it.live("The error of a server with an untrusted certificate says how to trust it", () =>
+    Effect.gen(function* () {
+      const port = yield* listening(overTls)
+      const { message } = yield* refusal(IoRedis.layer({ url: `rediss://127.0.0.1:${port}` }))
+      assert.match(message, /self.signed certificate\. Name the certificate of its authority: \?ca=\/PATH/)
+    }).pipe(Effect.scoped)
   )
 
   it.live("The error of a server that hangs up silently is transient", () =>

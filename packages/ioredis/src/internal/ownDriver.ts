@@ -81,11 +81,28 @@ export const explained = (
   })
 }
 
-/** Failures name the place, if they do not yet. */
-const naming = (place: string, driver: OwnDriver): OwnDriver =>
+/** Failures name the place, if they do not yet, and say where the use of TLS may be the reason. */
+const naming = (place: string, tls: unknown, driver: OwnDriver): OwnDriver =>
   Effect.mapError(driver, (error) =>
-    explained(error, (message) => (message.includes(place) ? message : `${place}: ${message}`))
+    explained(error, (message) => (message.includes(place) ? message : `${place}: ${message}`) + tlsAdvice(error, tls))
   )
+
+/** A plain server leaves the beginning of TLS without an answer, or with one that is not TLS; a server with TLS hangs up on anything else. */
+const tlsAdvice = ({ cause, reason }: RedisDriver.RedisDriverError, tls: unknown): string => {
+  const isSilent = reason === "TimedOut" || reason === "ConnectionLost"
+  if (tls != null) {
+    if (/self.signed certificate|unable to (get|verify)/i.test((cause as Error).message)) {
+      return ". Name the certificate of its authority: ?ca=/PATH"
+    }
+    return isSilent || /wrong version number|packet length too long/i.test((cause as Error).message)
+      ? ". TLS is on (rediss://): if this port has none, use redis://"
+      : ""
+  }
+  // ioredis says this before there is a connection
+  return isSilent && !(cause as Error).message.endsWith("connect ETIMEDOUT")
+    ? ". TLS is off (redis://): if this port has it, use rediss://"
+    : ""
+}
 
 /** The driver over connections to one server. */
 export const makeServer = (address: Address, ioredis: RedisOptions, common: Common): OwnDriver => {
@@ -95,12 +112,12 @@ export const makeServer = (address: Address, ioredis: RedisOptions, common: Comm
   )
   const { host = "localhost", path, port = 6379, sentinels } = settings
   // those of an application's own sentinels name these
-  return sentinels == null ? naming(path ?? `${host}:${port}`, driver) : driver
+  return sentinels == null ? naming(path ?? `${host}:${port}`, settings.tls, driver) : driver
 }
 
 /** The driver over connections to the nodes of a cluster. `ioredis` is the options of each of them. */
 export const makeCluster = (servers: Servers, options: OwnClusterOptions, common: Common): OwnDriver =>
-  naming(`the cluster of ${shownServers(servers)}`, clusterOf(servers, options, common))
+  naming(`the cluster of ${shownServers(servers)}`, servers.tls, clusterOf(servers, options, common))
 
 interface OwnClusterOptions {
   readonly cluster?: ClusterOptions | undefined
@@ -159,7 +176,11 @@ export const duringFailover = (times: number): number =>
 
 /** The driver over connections to a master monitored by Sentinel. */
 export const makeSentinel = (target: SentinelTarget, ioredis: RedisOptions, common: Common): OwnDriver =>
-  naming(`the master "${target.name}" of ${shownServers(target.sentinels)}`, masterOf(target, ioredis, common))
+  naming(
+    `the master "${target.name}" of ${shownServers(target.sentinels)}`,
+    target.sentinels.tls,
+    masterOf(target, ioredis, common)
+  )
 
 interface SentinelTarget {
   readonly sentinels: Servers
