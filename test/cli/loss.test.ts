@@ -49,6 +49,25 @@ describe("when Redis says that the lock is not ours", { concurrent: true }, () =
     })
   )
 
+  it.live(
+    "A command whose permit is lost is stopped, and redis-lock says of which semaphore and what to look for",
+    () =>
+      Effect.gen(function* () {
+        const name = freshName("cli")
+        const redis = yield* client()
+        const running = yield* start(["run", "--permits", "2", "--lease", "9s", name, "--", ...obedient])
+        yield* running.number("pid")
+        yield* Effect.promise(() => redis.del(`{${name}}:timeout`))
+        const ended = yield* running.ended
+        assert.strictEqual(ended.code, 70)
+        assert.strictEqual(
+          ended.stderr,
+          `redis-lock: The hold of 1 permit of semaphore "${name}" was lost: Redis no longer has it: it was released by its id, or its semaphore was force-released, deleted or evicted, or Redis lost its data. Find out who did that; INFO tells evicted_keys and uptime_in_seconds. Stopping the command.\n`
+        )
+        yield* Effect.promise(() => redis.del(name))
+      })
+  )
+
   it.live.each([
     ["a command that ignores SIGTERM", stubborn],
     ["a child that ignores SIGTERM and outlives the command", survivedByChild]
@@ -119,23 +138,32 @@ describe("when Redis cannot be reached any more", { concurrent: true }, () => {
       assert.strictEqual(ended.code, 70)
       assert.match(
         ended.stderr,
-        /^redis-lock: Lock ".*" could not be renewed; its lease ends in [\d.]+ s\. Stopping the/
+        /^redis-lock: Lock ".*" could not be renewed, as Redis does not answer or refuses; its lease ends in [\d.]+ s\. Stopping the/
       )
     })
   )
 
-  it.live("When Redis cannot be reached any more, the command gets SIGTERM first, and time to end in good order", () =>
-    Effect.gen(function* () {
-      const name = freshName("cli")
-      const redis = yield* client()
-      const proxy = yield* TcpProxy.make({ target: redisUrl })
-      const running = yield* start(["run", "--lease", "6s", "--redis", proxy.url, name, "--", ...obedient])
-      yield* running.number("pid")
-      yield* proxy.cut
-      yield* running.says("stopped\n")
-      assert.isTrue(yield* exists(redis, name))
-      assert.strictEqual((yield* running.ended).code, 70)
-    })
+  it.live.each([
+    ["", [], "Lock"],
+    [" and has a permit", ["--permits", "2"], "The permit of semaphore"]
+  ] as const)(
+    "When Redis cannot be reached any more, the command%s gets SIGTERM first, and time to end in good order",
+    ([, permits, title]) =>
+      Effect.gen(function* () {
+        const name = freshName("cli")
+        const redis = yield* client()
+        const proxy = yield* TcpProxy.make({ target: redisUrl })
+        const args = ["run", ...permits, "--lease", "6s", "--redis", proxy.url, name, "--", ...obedient]
+        const running = yield* start(args)
+        yield* running.number("pid")
+        yield* proxy.cut
+        yield* running.says("stopped\n")
+        assert.isTrue(yield* exists(redis, name))
+        const ended = yield* running.ended
+        assert.strictEqual(ended.code, 70)
+        assert.include(ended.stderr, `redis-lock: ${title} "${name}" could not be renewed, as Redis does not answer or`)
+        yield* Effect.promise(() => redis.del(name))
+      })
   )
 
   it.live("When Redis cannot be reached for a moment only, nothing happens to the command", () =>

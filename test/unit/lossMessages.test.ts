@@ -2,8 +2,19 @@
  * What is said of a lock that was lost, or could not be had: what was seen, and nothing else.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect } from "effect"
-import { Lock, LockLost, LockTimeout, Semaphore, type StoreReason } from "effect-redis-lock"
+import { Duration, Effect, Exit, Fiber, Scope } from "effect"
+import {
+  CountDownLatch,
+  Lock,
+  LockLost,
+  LockTimeout,
+  MultiLock,
+  PermitId,
+  PermitSemaphore,
+  type RedisLock,
+  Semaphore,
+  type StoreReason
+} from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { jumpingClock } from "../kit/jumpingClock.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
@@ -86,7 +97,78 @@ describe("LockLost", () => {
   })
 })
 
+describe("LockLost of permits", () => {
+  it.effect("LockLost of permits names their semaphore and their number, and what may have happened to them", () =>
+    Effect.gen(function* () {
+      const service = yield* clientOf(yield* testStore())
+      for (const permits of [1, 2]) {
+        const semaphore = PermitSemaphore.make(`thumbnails-${permits}`, { permits: 2 })
+        const { message } = yield* Effect.gen(function* () {
+          const { ensureHeld, ids, release } = yield* PermitSemaphore.scoped(semaphore, { permits })
+          yield* PermitId.tryRelease(semaphore, ids)
+          const lost = yield* Effect.flip(release)
+          assert.deepInclude(yield* Effect.flip(ensureHeld), { _tag: "LockLost", permits })
+          return lost
+        }).pipe(Effect.scoped, as(service))
+        const what = `${permits} permit${permits === 1 ? "" : "s"}`
+        assert.include(message, `The hold of ${what} of semaphore "thumbnails-${permits}" was lost: `)
+        assert.include(message, "it was released by its id, or its semaphore was force-released, deleted or evicted")
+        assert.include(message, "INFO tells evicted_keys and uptime_in_seconds")
+      }
+    })
+  )
+
+  it.effect("LockLost of permits without ids has their number, too", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const service = yield* Effect.flatMap(testStore(), clientOf).pipe(Scope.provide(scope))
+      const semaphore = Semaphore.make("cpus", { permits: 3 })
+      const using = yield* Effect.forkChild(
+        Effect.flip(as(service)(Semaphore.withPermits(Effect.never, semaphore, 3))),
+        {
+          startImmediately: true
+        }
+      )
+      yield* Scope.close(scope, Exit.void)
+      const lost = yield* Fiber.join(using)
+      assert.deepInclude(lost, { _tag: "LockLost", reason: "ClientClosed", permits: 3 })
+    })
+  )
+})
+
 describe("LockTimeout", () => {
+  it.effect("A caller that may not wait is told what was not free, and not how long its one request took", () =>
+    Effect.gen(function* () {
+      const server = yield* testStore()
+      const [holder, other] = [yield* clientOf(server), yield* clientOf(server)]
+      const five = PermitSemaphore.make("five", { permits: 5 })
+      yield* as(holder)(
+        Effect.gen(function* () {
+          yield* Lock.scoped("report")
+          yield* PermitSemaphore.scoped(five, { permits: 5 })
+          yield* CountDownLatch.trySetCount("imports", 2)
+        })
+      )
+      server.delay = () => 7
+      const once = { waitTime: 0 }
+      const asked: ReadonlyArray<Effect.Effect<unknown, Error, RedisLock.RedisLock>> = [
+        Lock.withLock(Effect.void, "report", once),
+        Lock.withLock(Effect.void, MultiLock.make(["report", "ledger"]), once),
+        PermitSemaphore.withPermit(Effect.void, five, once),
+        Semaphore.withPermits(Effect.void, "none", 1, once),
+        CountDownLatch.await("imports", once)
+      ]
+      for (const ask of asked) {
+        const asking = yield* as(other)(Effect.flip(ask)).pipe(Effect.forkChild({ startImmediately: true }))
+        yield* TestClock.adjust(100)
+        const { message } = yield* Fiber.join(asking)
+        assert.match(message, /(was not free|did not have 1 free permit|did not exist|did not open)[.;]/)
+        assert.notInclude(message, "within")
+      }
+      server.delay = () => 0
+    })
+  )
+
   it("LockTimeout tells the holder's lease, and that the lock may stay taken for longer", () => {
     const { message } = new LockTimeout({
       lock: "report",

@@ -39,7 +39,7 @@ const holderText = ({ label, owner, since }: Holder): string =>
 
 /**
  * The lock was not free within `waitTime`. A value to catch, not a fault: nothing was acquired and nothing is left
- * behind.
+ * behind. `waited` is zero if `waitTime` was.
  *
  * `holder` is the last holder seen. A fair lock may have been free, with another waiter ahead of this one: then there is no
  * holder, and `next` is the owner that was first in the queue. A semaphore has no single holder: `permits` says how many
@@ -76,9 +76,10 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
   )
 }) {
   override get message(): string {
-    if (this.permits !== undefined) return noPermitsText(this.lock, seconds(this.waited), this.permits)
+    const within = withinText(this.waited)
+    if (this.permits !== undefined) return noPermitsText(this.lock, within, this.permits)
     if (this.next !== undefined) {
-      return `Lock "${this.lock}" was free, but ${this.next} is first in its queue, and did not acquire it within ${seconds(this.waited)}.`
+      return `Lock "${this.lock}" was free, but ${this.next} is first in its queue${within && `, and did not acquire it${within}`}.`
     }
     const held =
       this.holder === undefined
@@ -87,19 +88,21 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
           (this.holder.remaining === undefined
             ? " without expiry"
             : `; its lease runs for another ${seconds(this.holder.remaining)}, longer if it is renewed`)
-    return `Lock "${this.lock}" was not free within ${seconds(this.waited)}${held}.`
+    return `Lock "${this.lock}" was not free${within}${held}.`
   }
 }
 
+/** Nothing for a caller that did not wait: how long its one request took says nothing. */
+const withinText = (waited: Duration.Duration): string => (Duration.isZero(waited) ? "" : ` within ${seconds(waited)}`)
+
 const noPermitsText = (
   semaphore: string,
-  waited: string,
+  within: string,
   { available, exists, wanted }: NonNullable<LockTimeout["permits"]>
 ): string =>
   exists === false
-    ? `Semaphore "${semaphore}" did not exist within ${waited}. ` +
-      `Create it with trySetPermits, or pass permits to make.`
-    : `Semaphore "${semaphore}" did not have ${wanted} free permit${wanted === 1 ? "" : "s"} within ${waited}` +
+    ? `Semaphore "${semaphore}" did not exist${within}. ` + `Create it with trySetPermits, or pass permits to make.`
+    : `Semaphore "${semaphore}" did not have ${wanted} free permit${wanted === 1 ? "" : "s"}${within}` +
       (available === undefined ? "." : `; it had ${available}.`)
 
 /**
@@ -124,7 +127,7 @@ export class LatchTimeout extends Schema.TaggedError<LatchTimeout>("effect-redis
   count: Schema.Number
 }) {
   override get message(): string {
-    return `Latch "${this.latch}" did not open within ${seconds(this.waited)}; its count was ${this.count}.`
+    return `Latch "${this.latch}" did not open${withinText(this.waited)}; its count was ${this.count}.`
   }
 }
 
@@ -160,20 +163,25 @@ export const LossReason = Schema.Literals([
 export type LossReason = typeof LossReason.Type
 
 /** How a lock was lost, and what to do about it. */
-const lossText = ({ cause, reason, stalled }: LockLost): string => {
+const lossText = ({ cause, permits, reason, stalled }: LockLost): string => {
   switch (reason) {
     case "Expired":
       return stalled === true
         ? "its lease ran out while the process was stopped or blocked"
         : "its lease ran out before it was released. Renew it (leave out leaseTime), or choose a longer lease"
     case "NotOwner":
-      return "Redis no longer has it under this owner: it was force-released, deleted or evicted, or Redis lost its data"
+      return (
+        (permits === undefined
+          ? "Redis no longer has it under this owner: it was force-released, deleted or evicted"
+          : "Redis no longer has it: it was released by its id, or its semaphore was force-released, deleted or evicted") +
+        ", or Redis lost its data. Find out who did that; INFO tells evicted_keys and uptime_in_seconds"
+      )
     case "RenewalFailed":
       return `it was not renewed before its lease ran out: ${renewalText(cause)}`
     case "HeldTooLong":
       return "it was held for its maxHold. Find out why its section takes so long, or choose a longer maxHold"
     case "ClientClosed":
-      return "its client was closed while it was held, and released it"
+      return "its client was closed while it was held, and released it. Close it after the work"
     case "Released":
       return "its own holder has released it"
   }
@@ -192,7 +200,7 @@ const renewalText = (cause: unknown): string =>
  *
  * `late` is how long after the deadline the loss was noticed, zero if it was noticed before; `cause` is the last failure of
  * the renewal. `stalled` is true if this process is known to have been stopped or blocked: its own timer for the end of the
- * lease fired late. For many permits, `owner` lists the first ids and says how many more there are.
+ * lease fired late. Of permits, `permits` is their number, and `owner` lists their ids: the first ones, and how many more there are.
  *
  * @category errors
  * @since 0.1.0
@@ -203,15 +211,20 @@ export class LockLost extends Schema.TaggedError<LockLost>("effect-redis-lock/Lo
   reason: LossReason,
   late: Schema.Duration,
   stalled: Schema.optional(Schema.Boolean),
+  permits: Schema.optional(Schema.Number),
   cause: Schema.optional(Schema.Defect())
 }) {
   override get message(): string {
+    const what =
+      this.permits === undefined
+        ? `Lock "${this.lock}"`
+        : `The hold of ${this.permits} permit${this.permits === 1 ? "" : "s"} of semaphore "${this.lock}"`
     const late =
       Duration.toMillis(this.late) < 1
         ? ""
         : ` Noticed ${seconds(this.late)} after the lease had ended` +
           (this.stalled === true && this.reason !== "Expired" ? ", as the process was stopped or blocked." : ".")
-    return `Lock "${this.lock}" was lost: ${lossText(this)}.${late}`
+    return `${what} was lost: ${lossText(this)}.${late}`
   }
 }
 

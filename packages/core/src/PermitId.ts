@@ -88,7 +88,7 @@ export const release: {
     const { name } = permitSemaphoreOf(semaphore)
     return released
       ? Effect.void
-      : Effect.fail(new LockLost({ lock: name, owner: id, reason: "NotOwner", late: Duration.zero }))
+      : Effect.fail(new LockLost({ lock: name, owner: id, reason: "NotOwner", late: Duration.zero, permits: 1 }))
   })
 )
 

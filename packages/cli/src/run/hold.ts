@@ -19,6 +19,7 @@ import {
   ReadWriteLock,
   type RedisLock
 } from "effect-redis-lock"
+import { quoted } from "../visible.ts"
 
 export interface HoldOptions {
   readonly name: string
@@ -34,6 +35,8 @@ export interface HoldOptions {
 }
 
 export interface Hold extends Pick<Holding, "name" | "ensureHeld" | "remaining" | "awaitLost" | "release"> {
+  /** What it is, at the beginning of a message: `Lock "ledger"`. */
+  readonly title: string
   /** Which grant it is, for a message: `token 17`. */
   readonly grant: string
   /** What the command learns of it; undefined removes a variable that redis-lock itself has inherited. */
@@ -108,7 +111,7 @@ const noVariables = {
   REDIS_LOCK_PERMIT: undefined
 }
 
-const partsOf = ({ awaitLost, ensureHeld, name, release, remaining }: Omit<Hold, "grant" | "variables">) => ({
+const partsOf = ({ awaitLost, ensureHeld, name, release, remaining }: Omit<Hold, "title" | "grant" | "variables">) => ({
   name,
   ensureHeld,
   remaining,
@@ -116,8 +119,11 @@ const partsOf = ({ awaitLost, ensureHeld, name, release, remaining }: Omit<Hold,
   release
 })
 
+const titleOfLock = (name: string): string => `Lock ${quoted(name)}`
+
 const holdOfOne = (holding: Holding): Hold => ({
   ...partsOf(holding),
+  title: titleOfLock(holding.name),
   grant: `token ${holding.token}`,
   variables: {
     ...noVariables,
@@ -131,6 +137,7 @@ const holdOfSeveral = (names: ReadonlyArray<string>, holding: Holding<Readonly<R
   const tokens = Object.fromEntries(names.map((name) => [name, String(holding.token[name])]))
   return {
     ...partsOf(holding),
+    title: titleOfLock(holding.name),
     grant: `tokens ${names.map((name) => tokens[name]).join(", ")}`,
     variables: {
       ...noVariables,
@@ -153,6 +160,7 @@ const permitOf = (name: string, total: number, maxHold: Duration.Duration | unde
 
 const holdOfPermit = (permit: PermitSemaphore.Permit): Hold => ({
   ...partsOf(permit),
+  title: `The permit of semaphore ${quoted(permit.name)}`,
   grant: `permit ${permit.ids[0]}`,
   variables: { ...noVariables, REDIS_LOCK_NAME: permit.name, REDIS_LOCK_PERMIT: permit.ids[0] }
 })

@@ -29,7 +29,7 @@ export const graceOf = (lease: Duration.Duration): number => Math.min(longestGra
 export const awaitLossWarning = (hold: Hold, graceMillis: number): Effect.Effect<LossWarning> =>
   Effect.match(Effect.raceFirst(runningOut(hold, graceMillis), hold.awaitLost), {
     onSuccess: (remaining) => ({
-      message: `Lock "${hold.name}" could not be renewed; its lease ends in ${(remaining / 1000).toFixed(1)} s.`,
+      message: `${hold.title} could not be renewed, as Redis does not answer or refuses; its lease ends in ${(remaining / 1000).toFixed(1)} s.`,
       // dead before the end, not at it
       graceMillis: Math.max(0, remaining - graceMillis / 10)
     }),

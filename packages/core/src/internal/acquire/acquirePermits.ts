@@ -5,7 +5,6 @@
  * Everything here runs uninterruptibly except what is wrapped in `restore`.
  */
 import type * as Cause from "effect/Cause"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
@@ -30,7 +29,7 @@ import { nothing, type PermitsReply, supplyOf, type Want, type Wants } from "../
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import { type AcquireRequest, grantedTooLate, possess } from "./ask.ts"
-import { countWaiting, untilServed, type Wait } from "./untilServed.ts"
+import { countWaiting, untilServed, type Wait, waitedSince } from "./untilServed.ts"
 
 export interface PermitRequest extends AcquireRequest {
   readonly kind: PermitProtocol
@@ -309,7 +308,7 @@ const wantsOf = (line: Line, waiter: Waiter): Wants => ({
 
 /** Ends the wait: with the store's own `failure` if the last request failed. Run the result at once. */
 const gaveUp = (
-  { client, kind, name, permits }: PermitRequest,
+  { client, kind, name, permits, waitMillis }: PermitRequest,
   startedAt: number,
   last: PermitsReply | undefined,
   failure: LockStoreError | undefined
@@ -319,7 +318,7 @@ const gaveUp = (
   return Effect.fail(
     new LockTimeout({
       lock: name,
-      waited: Duration.millis(client.now() - startedAt),
+      waited: waitedSince(startedAt, client.now(), waitMillis),
       holder: undefined,
       permits: {
         wanted: permits,

@@ -4,7 +4,6 @@
  *
  * Everything here runs uninterruptibly except what is wrapped in `restore`.
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { LatchTimeout, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
@@ -15,7 +14,7 @@ import { catchTransient, runOrDescribe } from "../store/failures.ts"
 import { latchChannel } from "../store/keys.ts"
 import { count } from "../store/operations/latch.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
-import { untilServed, type Wait } from "./untilServed.ts"
+import { untilServed, type Wait, waitedSince } from "./untilServed.ts"
 
 interface LatchRequest {
   readonly client: LockClient
@@ -89,7 +88,11 @@ const waitOf = (
 }
 
 /** The wait ends with this count. */
-const endAt = ({ client, name }: LatchRequest, startedAt: number, count: number): Effect.Effect<void, LatchTimeout> =>
+const endAt = (
+  { client, name, waitMillis }: LatchRequest,
+  startedAt: number,
+  count: number
+): Effect.Effect<void, LatchTimeout> =>
   count === 0
     ? Effect.void
-    : Effect.fail(new LatchTimeout({ latch: name, waited: Duration.millis(client.now() - startedAt), count }))
+    : Effect.fail(new LatchTimeout({ latch: name, waited: waitedSince(startedAt, client.now(), waitMillis), count }))

@@ -45,7 +45,7 @@ export const gaveUp = (
   const { client, keys, kind, name } = request
   if (failure !== undefined && !client.leases.exclude(keys.lock, kind.mode)) return Effect.fail(failure)
   client.telemetry.of(kind.name).timedOut++
-  const waited = Duration.millis(client.now() - startedAt)
+  const waited = waitedSince(startedAt, client.now(), request.waitMillis)
   // -2: it was free, and the denial names the head of the queue
   if (denial?.remaining === -2) {
     return Effect.fail(new LockTimeout({ lock: name, waited, holder: undefined, next: denial.owner }))
@@ -58,6 +58,10 @@ export const gaveUp = (
     Effect.fail(new LockTimeout({ lock: name, waited, holder: { ...holder, ...description } }))
   )
 }
+
+/** How long a caller has waited: not at all if it may not, however long its one request took. */
+export const waitedSince = (startedAt: number, now: number, waitMillis: number): Duration.Duration =>
+  waitMillis > 0 ? Duration.millis(now - startedAt) : Duration.zero
 
 /** A client tells its label after a second: a caller that waits for less learns nothing by asking. */
 const leastWaitMillis = 1000

@@ -242,6 +242,9 @@ export class Lease implements Due, OwnerRef {
       reason,
       late: Duration.millis(Math.max(0, now - this.deadline)),
       ...(stalled ? { stalled } : undefined),
+      ...(this.kind.mode === "permit"
+        ? { permits: (this as OwnerRef).permits ?? this.owner.split(",").length }
+        : undefined),
       ...(this.renewalFailure === undefined ? undefined : { cause: this.renewalFailure })
     })
   }

@@ -8,12 +8,11 @@
  * two MultiLocks that kept to different orders would wait for each other.
  */
 import type * as Cause from "effect/Cause"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { type AcquireError, LockStoreError, LockTimeout, QuorumNotReached } from "../../LockError.ts"
 import type { AcquireRequest } from "../acquire/ask.ts"
-import { pauseAfterFailure } from "../acquire/untilServed.ts"
+import { pauseAfterFailure, waitedSince } from "../acquire/untilServed.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import type { Hold, InternalHolding } from "../hold/Hold.ts"
@@ -187,7 +186,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     return Effect.catchCause(asked, (cause) => {
       const timeout = cause.reasons.find(isTimeout)
       if (timeout === undefined) return Effect.failCause(cause)
-      const waited = Duration.millis(this.#now() - this.#startedAt)
+      const waited = waitedSince(this.#startedAt, this.#now(), this.#times.waitMillis)
       return Effect.fail(new LockTimeout({ lock: this.name, waited, holder: timeout.error.holder }))
     })
   }
