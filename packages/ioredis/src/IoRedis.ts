@@ -579,6 +579,10 @@ export interface FromClientOptions extends Pick<IoRedisOptions, "fastPath" | "wa
  * flight when the connection broke counts as one with unknown outcome. Clients with `keyPrefix`, `stringNumbers` or RESP3
  * reply mapping are refused: use the `keyPrefix` of `RedisLock.layer` instead.
  *
+ * While the application has a transaction open on the client (`multi({ pipeline: false })`), commands of the locks fail with
+ * `ConnectionLost`, as they run with its `exec()` or not at all, and are taken back or repeated after it; their replies are among those of
+ * `exec()`. Begin such transactions on another connection; `multi()` without that option is not affected.
+ *
  * Once the client has ended (`disconnect()`, `quit()`, a `retryStrategy` that gives up) commands and waiters fail with `Closed`, which
  * is not transient, and a warning is logged; after `connect()` they work again. Close the layer first, then the client.
  *

@@ -188,6 +188,12 @@ const learnIntervalMillis = 10
 /** A refusal as the scripts write it, with the server time in microseconds; anchored, as an error may quote the name of a key. */
 const refusal = /^LATE (\d+)$/
 
+/** What Redis answers to a command while the application has a transaction open (MULTI) on the connection that it shares with us. */
+const queued = "QUEUED"
+
+const inTransaction =
+  "the application has begun a transaction (MULTI) on the connection that it shares with the locks, so the script runs with EXEC or not at all. Begin transactions on another connection, or send them as one pipeline"
+
 /** Where commands are sent, and how long they may take effect. */
 export interface Sender {
   readonly eval: RedisDriver["Service"]["eval"]
@@ -293,6 +299,8 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   readonly #receive = (exit: Exit.Exit<Reply, RedisDriverError>): void => {
     const { operation } = this.#command
     if (Exit.isSuccess(exit)) {
+      if (exit.value === queued)
+        return this.#settle(Exit.fail(this.#failure("ConnectionLost", new Error(inTransaction))))
       const reply = operation.reply(operation.tellsTime ? this.#withoutTime(exit.value) : exit.value)
       // nearly every reply means itself
       const isSame = (reply as unknown) === exit.value
