@@ -99,7 +99,7 @@ const withEachClient = (
             () =>
               new Redis(site.address.url, {
                 ...reconnectsAtOnce,
-                reconnectOnError: (error) => error.message.includes("READONLY")
+                reconnectOnError: (error) => /READONLY|MASTERDOWN/.test(error.message)
               })
           ),
           (redis) => Effect.sync(() => redis.disconnect())
@@ -284,6 +284,26 @@ describe("a master that becomes a replica", { concurrent: true }, () => {
         assert.strictEqual(yield* run(CountDownLatch.countDown("latch")), 0)
       })
     )
+  )
+
+  withEachClient(
+    "A connection to a former master that serves nothing, as it cannot reach the new one, is replaced as well",
+    ({ address, atMaster, atReplica, replica }, connect) =>
+      Effect.gen(function* () {
+        const { run } = yield* connect()
+        yield* run(Lock.withLock(Effect.void, "report"))
+        address.leadTo(replica)
+        yield* Effect.promise(async () => {
+          await atReplica.replicaof("NO", "ONE")
+          await atMaster.config("SET", "replica-serve-stale-data", "no")
+          // nobody listens there
+          await atMaster.replicaof("127.0.0.1", 1)
+        })
+        const error = storeError(yield* Effect.exit(run(Lock.withLock(Effect.void, "report", { waitTime: 0 }))))
+        assert.include(error.message, "MASTERDOWN")
+        assert.strictEqual(error.reason, "ReadOnly")
+        assert.strictEqual(yield* run(Lock.withLock(Effect.succeed("in"), "report", { waitTime: "1 minute" })), "in")
+      })
   )
 
   it.live("A replica that is given as the server is connected to again at most once a second", () =>

@@ -8,6 +8,7 @@ it("RedisDriver.reasonOf sorts the errors of Redis and of its clients", () => {
   const cases: ReadonlyArray<readonly [string, string]> = [
     ["OOM command not allowed when used memory > 'maxmemory'.", "OutOfMemory"],
     ["READONLY You can't write against a read only replica.", "ReadOnly"],
+    ["MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "ReadOnly"],
     ["MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist", "PersistenceFailed"],
     ["NOREPLICAS Not enough good replicas to write.", "NotEnoughReplicas"],
     ["LOADING Redis is loading the dataset in memory", "Loading"],

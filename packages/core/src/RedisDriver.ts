@@ -222,7 +222,8 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   // first: the scripts' own errors contain a key, whose name may contain anything
   [/\bWRONGTYPE\b/, "WrongType"],
   [/^(ERR )?OOM\b/, "OutOfMemory"],
-  [/\bREADONLY\b/, "ReadOnly"],
+  // the latter from a replica without its master, which serves nothing (replica-serve-stale-data no)
+  [/\bREADONLY\b|\bMASTERDOWN\b/, "ReadOnly"],
   // what WAIT answers on a master that has become a replica, meanwhile or before
   [/^UNBLOCKED\b|cannot be used with replica instances/, "ReadOnly"],
   [/\bMISCONF\b/, "PersistenceFailed"],
@@ -231,7 +232,7 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   [/\bBUSY\b/, "Busy"],
   [/\bNOPERM\b|ACL failure in script|The user executing the script can't/, "NoPermission"],
   [/\bNOAUTH\b|\bWRONGPASS\b|invalid password|without any password configured|^DENIED\b/, "NotAuthenticated"],
-  [/\bCLUSTERDOWN\b|\bTRYAGAIN\b|\bMASTERDOWN\b/, "ClusterDown"],
+  [/\bCLUSTERDOWN\b|\bTRYAGAIN\b/, "ClusterDown"],
   [/\bCROSSSLOT\b|^(MOVED|ASK) \d/, "ClusterMismatch"],
   [/\bOOM\b/, "OutOfMemory"],
   [/client is (offline|closed)|ClientOffline|ClientClosed|Stream isn't writeable/i, "NotConnected"],

@@ -587,7 +587,7 @@ export interface FromClientOptions extends Pick<IoRedisOptions, "fastPath" | "wa
  * is not transient, and a warning is logged; after `connect()` they work again. Close the layer first, then the client.
  *
  * The layer does not disconnect your client if its server has become a replica (`ReadOnly`). Make it reconnect with
- * `reconnectOnError: (error) => error.message.includes("READONLY")`, which ioredis calls for every error reply; otherwise a client
+ * `reconnectOnError: (error) => /READONLY|MASTERDOWN/.test(error.message)`, which ioredis calls for every error reply; otherwise a client
  * whose address has moved (DNS, a proxy) stays with the former master. Do not return 2, which would send the command again.
  *
  * A Sentinel client with `failoverDetector` may end for good if it hears of a failover while it looks up the master (ioredis 6.0).
