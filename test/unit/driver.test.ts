@@ -31,6 +31,10 @@ it("RedisDriver.reasonOf sorts the errors of Redis and of its clients", () => {
     ["connect ECONNREFUSED 127.0.0.1:6379", "ConnectionRefused"],
     ["getaddrinfo ENOTFOUND redis.invalid", "ConnectionRefused"],
     ["read ECONNRESET", "ConnectionLost"],
+    // of a connection that stood: what was sent over it may have run
+    ["read EHOSTUNREACH", "ConnectionLost"],
+    ["write ENETUNREACH", "ConnectionLost"],
+    ["connect EHOSTUNREACH 10.0.0.1:6379", "ConnectionRefused"],
     ["Connection is closed.", "ConnectionLost"],
     ["Connection is discarded because a new connection is made", "ConnectionLost"],
     ["Command aborted due to connection close", "ConnectionLost"],

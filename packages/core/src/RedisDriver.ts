@@ -236,6 +236,8 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   [/\bCROSSSLOT\b|^(MOVED|ASK) \d/, "ClusterMismatch"],
   [/\bOOM\b/, "OutOfMemory"],
   [/client is (offline|closed)|ClientOffline|ClientClosed|Stream isn't writeable/i, "NotConnected"],
+  // not while connecting
+  [/\b(read|write) E(HOST|NET)UNREACH\b/, "ConnectionLost"],
   [
     /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EMFILE|ENFILE|connect ENOENT|max number of clients|sentinels are unreachable|refresh slots cache|startup nodes is available/,
     "ConnectionRefused"
