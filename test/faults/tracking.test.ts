@@ -14,15 +14,15 @@ import {
   Semaphore
 } from "effect-redis-lock"
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import type { Redis } from "ioredis"
-import { client, type Client, clientOf, locks, locksOver } from "../kit/clients.ts"
+import { Redis } from "ioredis"
+import { client, type Client, clientOf, clientOver, locks, locksOver } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { clusterClient, mastersOf, TheCluster } from "../kit/server/cluster.ts"
 import { isTracked, renewed } from "../kit/server/conditions.ts"
-import { onServer } from "../kit/server/onServer.ts"
+import { behindProxy, onServer } from "../kit/server/onServer.ts"
 import { onServers } from "./quorumSite.ts"
 
 /** Only the server can tell of a loss: the next renewal is twenty minutes away. */
@@ -106,6 +106,13 @@ const isAskedAgain = (redis: Redis) =>
     "the server is asked again",
     () => trackedCommands(redis),
     (count) => count > 0
+  )
+
+/** An application's client that gives up each command after 200 milliseconds. */
+const impatient = ({ url }: { readonly url: string }) =>
+  Effect.acquireRelease(
+    Effect.sync(() => new Redis(url, { commandTimeout: 200 })),
+    (redis) => Effect.sync(() => redis.disconnect())
   )
 
 const hold = ({ run }: Client, name: string, { around }: Kind = kinds.lock!) =>
@@ -450,6 +457,39 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
         yield* isLost(held)
         yield* waited.end
         yield* Fiber.join(waiter)
+      })
+    )
+  )
+
+  it.live(
+    "An application's client with a commandTimeout is told of losses although its connection for subscriptions answers later than that",
+    behindProxy(({ proxy, redis, server }) =>
+      Effect.gen(function* () {
+        const shared = yield* impatient(server)
+        yield* proxy.delay("400 millis")
+        const held = yield* hold(yield* clientOver(shared, { ...hour, subscriptions: proxy }), "report")
+        yield* isTracked(redis)
+        yield* Effect.promise(() => redis.del("report"))
+        yield* isLost(held)
+      })
+    )
+  )
+
+  it.live(
+    "A server that did not answer within the commandTimeout of an application's client when it was asked to tell of losses is asked again",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const shared = yield* impatient(server)
+        const call = shared.call.bind(shared) as (...args: ReadonlyArray<string>) => Promise<unknown>
+        let asked = 0
+        shared.call = ((...args: ReadonlyArray<string>) =>
+          args[1] === "TRACKING" && ++asked === 1
+            ? Promise.reject(new Error("Command timed out"))
+            : call(...args)) as typeof shared.call
+        const held = yield* hold(yield* clientOver(shared, hour), "report")
+        yield* isTracked(redis)
+        yield* Effect.promise(() => redis.del("report"))
+        yield* isLost(held)
       })
     )
   )

@@ -42,9 +42,10 @@ export const invalidationsOf = ({
         if (!isOver) onSignal(subscribed)
       } catch (error) {
         const { message, name } = error as Error
-        // a connection that broke is tracked again when there is a new one
-        if (isOver || name !== "ReplyError") return
-        if (!message.includes("does not exist")) return fail(failureOf(error))
+        const failure = failureOf(error)
+        // a connection that broke is tracked again when there is a new one; not so one that was late for an application's commandTimeout
+        if (isOver || (name !== "ReplyError" && failure.reason !== "TimedOut")) return
+        if (!message.includes("does not exist")) return fail(failure)
         // the one for subscriptions is gone, or is at another server than the one for commands
         if (!mayReplace || subscriber.clientId(CHANNEL) !== asked) return
         mayReplace = false

@@ -42,12 +42,14 @@ export const at = (address: Address, ioredis: RedisOptions): RedisOptions => {
 }
 
 /** For connections that only subscribe: the subscriber itself resubscribes after a reconnect. */
-export const forSubscriptions: RedisOptions = {
+export const forSubscriptions: RedisOptions & { readonly commandTimeout: undefined } = {
   // over RESP3 ioredis does not pass on what the server reports about keys
   protocol: 2,
   lazyConnect: false,
   autoResubscribe: false,
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
-  autoResendUnfulfilledCommands: false
+  autoResendUnfulfilledCommands: false,
+  // an application's is meant for its own commands; whether these connections are alive is watched here
+  commandTimeout: undefined
 }
