@@ -16,7 +16,7 @@ import {
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { Redis } from "ioredis"
 import { client, type Client, clientOf, clientOver, locks, locksOver } from "../kit/clients.ts"
-import { eventually, soon } from "../kit/eventually.ts"
+import { eventually, soon, until } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
@@ -490,6 +490,61 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
         yield* isTracked(redis)
         yield* Effect.promise(() => redis.del("report"))
         yield* isLost(held)
+      })
+    )
+  )
+
+  it.live(
+    "Of several drivers over one application's client each is told of its losses, also when the first of them is closed",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const shared = yield* bare(server)
+        const scope = yield* Scope.make()
+        const first = yield* hold(yield* Scope.provide(clientOver(shared, hour), scope), "first")
+        yield* isTracked(redis)
+        const second = yield* hold(yield* clientOver(shared, hour), "second")
+        const third = yield* hold(yield* clientOver(shared, hour), "third")
+        yield* isTracked(redis, 3)
+        yield* Effect.promise(() => redis.del("second"))
+        yield* isLost(second)
+        yield* first.end
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        yield* Scope.close(scope, Exit.void)
+        yield* isAskedAgain(redis)
+        yield* isTracked(redis)
+        yield* Effect.promise(() => redis.del("third"))
+        yield* isLost(third)
+      })
+    )
+  )
+
+  it.live(
+    "What the application itself has the server report to its cache is still reported to it",
+    onServer(({ redis, server }) =>
+      Effect.gen(function* () {
+        const shared = yield* bare(server)
+        const cache = yield* Effect.acquireRelease(
+          Effect.sync(() => new Redis(server.url, { protocol: 2 })),
+          (redis) => Effect.sync(() => redis.disconnect())
+        )
+        const told = new Set<string>()
+        cache.on("message", (_, key) => told.add(key))
+        yield* Effect.promise(async () => {
+          const id = await cache.client("ID")
+          await cache.subscribe("__redis__:invalidate")
+          await shared.call("CLIENT", "TRACKING", "ON", "REDIRECT", id)
+        })
+        const { layer, lines } = recording()
+        const mine = yield* clientOf(Layer.provide(locksOver(IoRedis.fromClient(shared), hour), layer))
+        const held = yield* hold(mine, "report")
+        yield* until("the log says that losses are not reported to the holder", () => lines.length > 0)
+        yield* Effect.promise(async () => {
+          await shared.get("cached")
+          await redis.set("cached", "new")
+        })
+        yield* until("the cache is told", () => told.has("cached"))
+        yield* Effect.promise(() => redis.del("cached"))
+        yield* held.end
       })
     )
   )

@@ -583,6 +583,9 @@ export interface FromClientOptions extends Pick<IoRedisOptions, "fastPath" | "wa
  * `ConnectionLost`, as they run with its `exec()` or not at all, and are taken back or repeated after it; their replies are among those of
  * `exec()`. Begin such transactions on another connection; `multi()` without that option is not affected.
  *
+ * Where the application has turned on CLIENT TRACKING on the client for a cache of its own, that stays as it is, and holders notice at their
+ * next renewal, rather than at once, that somebody has deleted their lock.
+ *
  * Once the client has ended (`disconnect()`, `quit()`, a `retryStrategy` that gives up) commands and waiters fail with `Closed`, which
  * is not transient, and a warning is logged; after `connect()` they work again. Close the layer first, then the client.
  *

@@ -89,6 +89,7 @@ export const makeClusterDriver = (
         Effect.map((subscriber) =>
           invalidationsOf({
             client: () => nodes.at(server)?.client,
+            isShared: nodes.isShared,
             subscriber,
             listen: (onReady) => watch(onReady, () => {})
           })

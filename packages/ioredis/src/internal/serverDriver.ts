@@ -71,6 +71,11 @@ export const makeServerDriver = (
       commandTimeoutMillis,
       sendBlocking: blocking.send,
       reconnects: reconnectsOf(listen),
-      invalidations: invalidationsOf({ client: () => writer.client, subscriber, listen })
+      invalidations: invalidationsOf({
+        client: () => writer.client,
+        isShared: writer.timeoutMillis === undefined,
+        subscriber,
+        listen
+      })
     }
   })

@@ -12,68 +12,132 @@ const subscribed: RedisDriver.Signal = { _tag: "Subscribed" }
 interface TrackedServer {
   /** The connection for commands; undefined while there is none. */
   readonly client: () => Redis | undefined
+  /** Whether the application may use that connection, too. */
+  readonly isShared: boolean
   readonly subscriber: Subscriber
   /** Calls back whenever a connection for commands is ready. */
   readonly listen: (onReady: () => void) => () => void
 }
 
+interface Listener {
+  readonly onSignal: (signal: RedisDriver.Signal) => void
+  readonly onFailure: (error: RedisDriver.RedisDriverError) => void
+}
+
+/** A server reports what a connection has read to a single other one: that of the first driver, which passes it on to all others. */
+interface Reports {
+  readonly listeners: Set<Listener>
+  /** Whether the server reports. */
+  hasBegun: boolean
+}
+
+const reportsOf = new WeakMap<Redis, Reports>()
+
+/** To which connection our drivers last had the server report. */
+const redirects = new WeakMap<Redis, number>()
+
+/** Whether the application has its own reads reported over this connection: its cache would not learn of changes any more. */
+const isTaken = async (redis: Redis): Promise<boolean> => {
+  // -1: nobody has, or it may not be asked
+  const redirect = Number(await redis.call("CLIENT", "GETREDIR").catch(() => -1))
+  return redirect !== -1 && redirect !== redirects.get(redis)
+}
+
+const takenByApplication = new RedisDriver.RedisDriverError({
+  reason: "Failed",
+  cause: new Error("the application uses CLIENT TRACKING on this connection itself")
+})
+
+const takenOver = new RedisDriver.RedisDriverError({
+  reason: "ConnectionLost",
+  cause: new Error("another driver of the same connection receives the reports from now on")
+})
+
 /**
  * What a server reports about the keys that its tracked scripts have read. The connection for commands reads them, that for
  * subscriptions receives the reports, so this begins anew whenever either has reconnected.
  */
-export const invalidationsOf = ({
-  client,
-  listen,
-  subscriber
-}: TrackedServer): ReturnType<RedisDriver.RedisDriver["Service"]["subscribe"]> =>
+export const invalidationsOf = (server: TrackedServer): ReturnType<RedisDriver.RedisDriver["Service"]["subscribe"]> =>
   RedisDriver.subscribeOf((_, onSignal, onFailure) => {
-    let isOver = false
-    /** Whether the connection for subscriptions may be replaced once more: once for each connection for commands. */
-    let mayReplace = true
-    const track = async () => {
-      const redis = client()
-      const asked = subscriber.clientId(CHANNEL)
-      try {
-        const id = await asked
-        if (id === undefined || redis?.status !== "ready") return
-        await redis.call("CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", "NOLOOP")
-        // refused here rather than before each script
-        await redis.call("CLIENT", "CACHING", "YES")
-        if (!isOver) onSignal(subscribed)
-      } catch (error) {
-        const { message, name } = error as Error
-        const failure = failureOf(error)
-        // a connection that broke is tracked again when there is a new one; not so one that was late for an application's commandTimeout
-        if (isOver || (name !== "ReplyError" && failure.reason !== "TimedOut")) return
-        if (!message.includes("does not exist")) return fail(failure)
-        // the one for subscriptions is gone, or is at another server than the one for commands
-        if (!mayReplace || subscriber.clientId(CHANNEL) !== asked) return
-        mayReplace = false
-        subscriber.replaceConnections(new Error(`the server of the commands does not know this connection: ${message}`))
-      }
-    }
-    const subscription = subscriber.subscribe(
-      CHANNEL,
-      (signal) => {
-        if (signal._tag === "Subscribed") void track()
-        // FLUSHALL names no key
-        else onSignal(signal.message === "" ? subscribed : signal)
-      },
-      (error) => fail(error)
-    )
-    const stop = listen(() => {
-      mayReplace = true
-      void track()
-    })
-    const cancel = () => {
-      isOver = true
-      stop()
-      subscription.cancel()
-    }
-    /** Nobody cancels what has failed. */
-    const fail = (error: RedisDriver.RedisDriverError) => {
-      cancel()
-      onFailure(error)
-    }
-    return { cancel }
+    const listener: Listener = { onSignal, onFailure }
+    const redis = server.client()
+    const reports = redis && reportsOf.get(redis)
+    if (reports === undefined) return begin(server, listener)
+    reports.listeners.add(listener)
+    if (reports.hasBegun) onSignal(subscribed)
+    return { cancel: () => void reports.listeners.delete(listener) }
   })(CHANNEL)
+
+const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: Listener): RedisDriver.Cancellable => {
+  const reports: Reports = { listeners: new Set([first]), hasBegun: false }
+  const onSignal = (signal: RedisDriver.Signal) => {
+    for (const listener of [...reports.listeners]) listener.onSignal(signal)
+  }
+  let isOver = false
+  /** Whether the connection for subscriptions may be replaced once more: once for each connection for commands. */
+  let mayReplace = true
+  const track = async () => {
+    const redis = client()
+    const asked = subscriber.clientId(CHANNEL)
+    reports.hasBegun = false
+    try {
+      const id = await asked
+      if (id === undefined || redis?.status !== "ready") return
+      const others = reportsOf.get(redis)
+      // the next try joins them
+      if (others !== undefined && others !== reports) return fail(takenOver)
+      reportsOf.set(redis, reports)
+      if (isShared && (await isTaken(redis))) return fail(takenByApplication)
+      await redis.call("CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", "NOLOOP")
+      redirects.set(redis, id)
+      // refused here rather than before each script
+      await redis.call("CLIENT", "CACHING", "YES")
+      if (isOver) return
+      reports.hasBegun = true
+      onSignal(subscribed)
+    } catch (error) {
+      const { message, name } = error as Error
+      const failure = failureOf(error)
+      // a connection that broke is tracked again when there is a new one; not so one that was late for an application's commandTimeout
+      if (isOver || (name !== "ReplyError" && failure.reason !== "TimedOut")) return
+      if (!message.includes("does not exist")) return fail(failure)
+      // the one for subscriptions is gone, or is at another server than the one for commands
+      if (!mayReplace || subscriber.clientId(CHANNEL) !== asked) return
+      mayReplace = false
+      subscriber.replaceConnections(new Error(`the server of the commands does not know this connection: ${message}`))
+    }
+  }
+  const subscription = subscriber.subscribe(
+    CHANNEL,
+    (signal) => {
+      if (signal._tag === "Subscribed") void track()
+      // FLUSHALL names no key
+      else onSignal(signal.message === "" ? subscribed : signal)
+    },
+    (error) => fail(error)
+  )
+  const stop = listen(() => {
+    mayReplace = true
+    void track()
+  })
+  const end = () => {
+    isOver = true
+    stop()
+    subscription.cancel()
+    const redis = client()
+    if (redis !== undefined && reportsOf.get(redis) === reports) reportsOf.delete(redis)
+  }
+  /** Nobody cancels what has failed. */
+  const fail = (failure: RedisDriver.RedisDriverError) => {
+    end()
+    for (const listener of reports.listeners) listener.onFailure(failure)
+    reports.listeners.clear()
+  }
+  return {
+    cancel: () => {
+      reports.listeners.delete(first)
+      // the next of the others begins anew, over its own driver
+      if (!isOver) fail(takenOver)
+    }
+  }
+}

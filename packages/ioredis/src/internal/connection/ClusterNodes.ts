@@ -119,6 +119,11 @@ export class ClusterNodes {
     return this.#hasEnded ? endedError("the cluster", this.#isOurs, this.#failure) : undefined
   }
 
+  /** Whether the application uses these connections, too. */
+  get isShared(): boolean {
+    return !this.#isOurs
+  }
+
   get #isOurs(): boolean {
     return this.#options.timeoutMillis !== undefined
   }
