@@ -2,6 +2,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Layer, Option } from "effect"
 import { InvalidLockOptions, Lock, LockStore, RedisLock } from "effect-redis-lock"
+import { Redis, type RedisOptions } from "ioredis"
 
 const memory = <E>(client: Layer.Layer<RedisLock.RedisLock, E, LockStore.LockStore>) =>
   Layer.provide(client, LockStore.layerMemory)
@@ -72,4 +73,29 @@ it.effect("Wrong arguments of the layers over ioredis fail with the argument's n
       assert.strictEqual(error.option, option)
     }
   })
+)
+
+it.effect("A client of the application that reconnects after every error is refused, and one that chooses is not", () =>
+  Effect.gen(function* () {
+    const over = Effect.fnUntraced(function* (reconnectOnError: NonNullable<RedisOptions["reconnectOnError"]>) {
+      const redis = yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          const redis = new Redis({
+            lazyConnect: true,
+            host: "127.0.0.1",
+            port: 1,
+            retryStrategy: () => null,
+            reconnectOnError
+          })
+          redis.on("error", () => {})
+          return redis
+        }),
+        (redis) => Effect.sync(() => redis.disconnect())
+      )
+      return yield* Effect.flip(Layer.build(IoRedis.fromClient(redis)))
+    })
+    assert.include((yield* over(() => true)).message, "reconnectOnError")
+    assert.include((yield* over(() => 2)).message, "reconnectOnError")
+    assert.include((yield* over((error) => error.message.includes("READONLY"))).message, "ECONNREFUSED")
+  }).pipe(Effect.scoped)
 )

@@ -230,7 +230,8 @@ describe("options of ioredis", () => {
     { password: 5 },
     { host: {} },
     { retryStrategy: 50 },
-    { reconnectOnError: true }
+    { reconnectOnError: true },
+    { reconnectOnError: () => true }
   ])("Options that ioredis would misread, or end the process with, are refused: %j", (ioredis) =>
     Effect.gen(function* () {
       const [name] = Object.keys(ioredis)

@@ -577,7 +577,8 @@ export interface FromClientOptions extends Pick<IoRedisOptions, "fastPath" | "wa
  *
  * A client that re-sends commands after a reconnect (ioredis does by default) sends a PING instead of each of ours: a command in
  * flight when the connection broke counts as one with unknown outcome. Clients with `keyPrefix`, `stringNumbers` or RESP3
- * reply mapping are refused: use the `keyPrefix` of `RedisLock.layer` instead.
+ * reply mapping are refused: use the `keyPrefix` of `RedisLock.layer` instead. So are those with a `reconnectOnError` that is true of every
+ * error: the first reply over a connection may be one, and they would reconnect forever.
  *
  * While the application has a transaction open on the client (`multi({ pipeline: false })`), commands of the locks fail with
  * `ConnectionLost`, as they run with its `exec()` or not at all, and are taken back or repeated after it; their replies are among those of

@@ -13,6 +13,7 @@ import { ConnectionLog } from "./connection/ConnectionLog.ts"
 import { failureOf } from "./command/failure.ts"
 import { makeServerDriver } from "./serverDriver.ts"
 import type { Warnings } from "./serverWarnings.ts"
+import { reconnectsAlways } from "./options/options.ts"
 import { awaitsHandshake } from "./options/settings.ts"
 
 interface Options {
@@ -42,10 +43,13 @@ const settingsOfNodes = ({ options }: Cluster): RedisOptions => ({
 })
 
 const unsuitableOption = (options: RedisOptions): string | undefined => {
-  const { db = 0, enableReadyCheck, keyPrefix, replyMapping, stringNumbers } = options
+  const { db = 0, enableReadyCheck, keyPrefix, reconnectOnError, replyMapping, stringNumbers } = options
   if (keyPrefix) return "keyPrefix: give it to RedisLock.layer instead"
   if (stringNumbers) return "stringNumbers"
   if (replyMapping === "resp3") return `replyMapping: "resp3"`
+  if (reconnectsAlways(reconnectOnError)) {
+    return "reconnectOnError where it is true of every error: the first reply over a connection may be one"
+  }
   // its commands would go to database 0 before it is known that the server refuses another one
   return !awaitsHandshake && db !== 0 && enableReadyCheck === false
     ? "enableReadyCheck: false where the database is not 0"

@@ -148,6 +148,19 @@ const isMillis = (value: unknown) => typeof value === "number" && value >= 0 && 
 const isText = (value: unknown) => typeof value === "string"
 const isFunction = (value: unknown) => typeof value === "function"
 
+/**
+ * Whether ioredis would reconnect after every error reply. The first request over a connection is answered by one, as the server's clock is not
+ * known yet: the client would reconnect forever.
+ */
+export const reconnectsAlways = (reconnectOnError: unknown): boolean => {
+  if (typeof reconnectOnError !== "function") return false
+  try {
+    return Boolean(reconnectOnError(Object.assign(new Error("LATE 0"), { name: "ReplyError" })))
+  } catch {
+    return false
+  }
+}
+
 const rules: ReadonlyArray<readonly [ReadonlyArray<string>, (value: unknown) => boolean, string]> = [
   [["db"], isInteger(0, Number.MAX_SAFE_INTEGER), "an integer, 0 or greater"],
   [["port"], isInteger(1, 65535), "an integer from 1 to 65535"],
@@ -172,10 +185,11 @@ const rules: ReadonlyArray<readonly [ReadonlyArray<string>, (value: unknown) => 
     "a string"
   ],
   [
-    ["reconnectOnError", "retryStrategy", "sentinelReconnectStrategy", "sentinelRetryStrategy"],
-    isFunction,
-    "a function"
-  ]
+    ["reconnectOnError"],
+    (value) => isFunction(value) && !reconnectsAlways(value),
+    "a function, and not true of every error: the first reply over a connection may be one"
+  ],
+  [["retryStrategy", "sentinelReconnectStrategy", "sentinelRetryStrategy"], isFunction, "a function"]
 ]
 
 /**
