@@ -10,12 +10,18 @@ import { redisUrl } from "../kit/server/redisUrl.ts"
 
 const lockClient = Layer.fresh(RedisLock.layerFromStore().pipe(Layer.provide(Layer.fresh(LockStore.layerRedis))))
 
+/** What Node.js warns of until the scope closes. */
+const warningsOfNode = Effect.gen(function* () {
+  const warnings: Array<string> = []
+  const onWarning = ({ message }: Error) => void warnings.push(message)
+  process.on("warning", onWarning)
+  yield* Effect.addFinalizer(() => Effect.sync(() => process.off("warning", onWarning)))
+  return warnings
+})
+
 it.live("Many clients that share a driver do not make Node.js warn of too many listeners", () =>
   Effect.gen(function* () {
-    const warnings: Array<string> = []
-    const onWarning = ({ message }: Error) => void warnings.push(message)
-    process.on("warning", onWarning)
-    yield* Effect.addFinalizer(() => Effect.sync(() => process.off("warning", onWarning)))
+    const warnings = yield* warningsOfNode
     const redis = yield* bare({ url: redisUrl })
     const driver = yield* Layer.build(IoRedis.fromClient(redis))
     for (let i = 0; i < 12; i++) yield* Effect.provideContext(Layer.build(lockClient), driver)
@@ -23,4 +29,21 @@ it.live("Many clients that share a driver do not make Node.js warn of too many l
     yield* Effect.promise(() => redis.ping())
     assert.deepStrictEqual(warnings, [])
   }).pipe(Effect.scoped)
+)
+
+it.live(
+  "Many drivers over one client of the application do not make Node.js warn either, and leave the client as it was",
+  () =>
+    Effect.gen(function* () {
+      const warnings = yield* warningsOfNode
+      const redis = yield* bare({ url: redisUrl })
+      const listeners = () => redis.eventNames().map((name) => [name, redis.listenerCount(name)])
+      const before = { listeners: listeners(), most: redis.getMaxListeners() }
+      yield* Effect.gen(function* () {
+        for (let i = 0; i < 12; i++) yield* Layer.build(Layer.fresh(IoRedis.fromClient(redis)))
+        yield* Effect.promise(() => redis.ping())
+      }).pipe(Effect.scoped)
+      assert.deepStrictEqual(warnings, [])
+      assert.deepStrictEqual({ listeners: listeners(), most: redis.getMaxListeners() }, before)
+    }).pipe(Effect.scoped)
 )

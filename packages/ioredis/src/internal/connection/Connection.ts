@@ -13,6 +13,9 @@ const REPLY_TYPES = "+-:$*_#,(!=%~>|"
 /** The shortest time between two replacements of a connection because its server is a replica. */
 const READ_ONLY_PAUSE_MILLIS = 1000
 
+/** The most listeners that a driver adds to any event of a client. */
+const LISTENERS = 4
+
 /** The number of characters shown of a reply that is not from a Redis. */
 const SHOWN_CHARACTERS = 200
 
@@ -31,6 +34,13 @@ export interface Options {
   readonly isReplaceable?: boolean
   /** Whether it is still wanted after it has closed. Default: unless it has ended for good. */
   readonly isWanted?: () => boolean
+}
+
+/** Several drivers over one client are no leak, of which Node.js would warn. */
+const allowListeners = (client: Redis, more: number): void => {
+  const most = client.getMaxListeners()
+  // 0: any number
+  if (most > 0) client.setMaxListeners(most + more)
 }
 
 /**
@@ -81,6 +91,7 @@ export class Connection {
     const { password, sentinelPassword } = client.options
     this.#hide = hiding([password, sentinelPassword])
     this.#wasReady = client.status === "ready"
+    if (!isOurs) allowListeners(client, LISTENERS)
     client.on("error", this.#onError).on("close", this.#onClose).on("ready", this.#onReady)
     client.on("end", this.#onEnd)
     client.on("connecting", this.#onConnecting).on("connect", this.#onConnect)
@@ -181,7 +192,9 @@ export class Connection {
   close(): void {
     this.client.off("close", this.#onClose).off("ready", this.#onReady).off("end", this.#onEnd)
     this.client.off("connecting", this.#onConnecting).off("connect", this.#onConnect)
-    if (!this.#isOurs) this.client.off("error", this.#onError)
+    if (this.#isOurs) return
+    this.client.off("error", this.#onError)
+    allowListeners(this.client, -LISTENERS)
   }
 
   readonly #onConnecting = (): void => {
