@@ -51,6 +51,16 @@ it("RedisDriver.reasonOf sorts the errors of Redis and of its clients", () => {
     RedisDriver.reasonOf(Object.assign(new AggregateError([new Error("x")], ""), { code: "ECONNREFUSED" })),
     "ConnectionRefused"
   )
+  const ofBun: ReadonlyArray<readonly [string, string, string]> = [
+    ["Connection closed", "ERR_REDIS_CONNECTION_CLOSED", "ConnectionLost"],
+    ["Connection has failed", "ERR_REDIS_CONNECTION_CLOSED", "ConnectionLost"],
+    ["Idle timeout reached after 1000ms", "ERR_REDIS_IDLE_TIMEOUT", "ConnectionLost"],
+    ["Connection timeout reached after 10000ms", "ERR_REDIS_CONNECTION_TIMEOUT", "TimedOut"],
+    ["Connection is closed and offline queue is disabled", "ERR_REDIS_CONNECTION_CLOSED", "NotConnected"]
+  ]
+  for (const [message, code, reason] of ofBun) {
+    assert.strictEqual(RedisDriver.reasonOf(Object.assign(new Error(message), { code })), reason, message)
+  }
   class TimeoutError extends Error {}
   assert.strictEqual(RedisDriver.reasonOf(new TimeoutError()), "TimedOut")
 })

@@ -235,7 +235,10 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   [/\bCLUSTERDOWN\b|\bTRYAGAIN\b/, "ClusterDown"],
   [/\bCROSSSLOT\b|^(MOVED|ASK) \d/, "ClusterMismatch"],
   [/\bOOM\b/, "OutOfMemory"],
-  [/client is (offline|closed)|ClientOffline|ClientClosed|Stream isn't writeable/i, "NotConnected"],
+  [
+    /client is (offline|closed)|ClientOffline|ClientClosed|Stream isn't writeable|offline queue is disabled/i,
+    "NotConnected"
+  ],
   // not while connecting
   [/\b(read|write) E(HOST|NET)UNREACH\b/, "ConnectionLost"],
   [
@@ -245,7 +248,7 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
   // "timeout" alone is what ioredis says of a cluster's node that did not name its slots in time
   [/ETIMEDOUT|TimeoutError|timed out|(Socket|Connection) timeout|^timeout\b/i, "TimedOut"],
   [
-    /ECONNRESET|ECONNABORTED|ENETDOWN|EPIPE|Connection is (closed|aborted|discarded)|due to connection close|Socket closed|SocketClosed|ended|disconnect|MaxRetriesPerRequest|max retries/i,
+    /ECONNRESET|ECONNABORTED|ENETDOWN|EPIPE|ERR_REDIS_CONNECTION_CLOSED|ERR_REDIS_IDLE_TIMEOUT|Connection is (closed|aborted|discarded)|due to connection close|Socket closed|SocketClosed|ended|disconnect|MaxRetriesPerRequest|max retries/i,
     "ConnectionLost"
   ]
 ]
