@@ -16,10 +16,11 @@ import {
 } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { readFileSync } from "node:fs"
-import { client } from "../kit/clients.ts"
+import { client, clientOver } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
 import { failure, storeError } from "../kit/exits.ts"
 import { holdUntilTold } from "../kit/sections.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 import { subscribers } from "../kit/server/conditions.ts"
 import { commandsOf } from "../kit/server/commandsOf.ts"
 import { isLasting } from "../kit/server/lastingKeys.ts"
@@ -181,6 +182,16 @@ describe("grants that replicas acknowledge", () => {
         }).pipe(Effect.scoped)
     )
   }
+
+  it.live("Grants wait for replicas also where the application has selected another database on its client", () =>
+    Effect.gen(function* () {
+      const { master } = yield* replicated(1)
+      const shared = yield* bare(master.server)
+      yield* Effect.promise(() => shared.select(3))
+      const { run } = yield* clientOver(shared, { acknowledge: patient })
+      assert.strictEqual(yield* run(Lock.withLock(Effect.succeed("in"), "a", { waitTime: 0 })), "in")
+    }).pipe(Effect.scoped)
+  )
 
   it.live("A re-entry needs acknowledgement as well, and without it the outer hold stays as it is", () =>
     Effect.gen(function* () {

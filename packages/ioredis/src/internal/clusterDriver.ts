@@ -99,6 +99,8 @@ export const makeClusterDriver = (
     const blocking = yield* BlockingConnections.make({
       path,
       log,
+      // there is one database
+      isShared: false,
       clientFor: (key) => {
         const slot = hashSlot(key)
         return nodes.ownerOf(slot)?.client ?? nodes.noneFor(slot)

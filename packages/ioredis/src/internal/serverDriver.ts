@@ -38,7 +38,8 @@ export const makeServerDriver = (
       },
       refresh: () => {}
     })
-    const blocking = yield* BlockingConnections.make({ path, log, clientFor: () => writer.client })
+    const isShared = writer.timeoutMillis === undefined
+    const blocking = yield* BlockingConnections.make({ path, log, isShared, clientFor: () => writer.client })
     // one listener at the connection, however many clients share the driver
     const readyListeners = new Set<() => void>()
     const listen = (listener: () => void) => {
@@ -73,7 +74,7 @@ export const makeServerDriver = (
       reconnects: reconnectsOf(listen),
       invalidations: invalidationsOf({
         client: () => writer.client,
-        isShared: writer.timeoutMillis === undefined,
+        isShared,
         subscriber,
         listen
       })

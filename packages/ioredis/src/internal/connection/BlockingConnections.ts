@@ -16,6 +16,8 @@ type SendBlocking = NonNullable<RedisDriver.RedisDriver["Service"]["sendBlocking
 interface Options {
   readonly path: CommandPath
   readonly log: ConnectionLog
+  /** Whether the application may select another database than that of the client's options. */
+  readonly isShared: boolean
   /** The client of the server that has a key, or the reason why there is none. */
   readonly clientFor: (key: string) => Redis | RedisDriver.RedisDriverError
 }
@@ -99,8 +101,21 @@ export class BlockingConnections {
         if (this.#isUsable(open)) return Effect.succeed(open)
         this.#drop(open)
       }
+      const { isShared, path } = this.#options
+      return isShared
+        ? Effect.flatMap(
+            Effect.promise(() => path.databaseOf(origin)),
+            (db) => this.#open(origin, { db })
+          )
+        : this.#open(origin, {})
+    })
+  }
+
+  #open(origin: Redis, database: { readonly db?: number }): Effect.Effect<Open, RedisDriver.RedisDriverError> {
+    return Effect.suspend(() => {
+      if (this.#isClosed) return Effect.fail(endedError("Redis", true, undefined))
       const { log, path } = this.#options
-      const client = origin.duplicate({ ...forSubscriptions, lazyConnect: true, retryStrategy: null })
+      const client = origin.duplicate({ ...forSubscriptions, ...database, lazyConnect: true, retryStrategy: null })
       const connection = new Connection(client, {
         path,
         log,

@@ -38,7 +38,6 @@ const makeSender = (client: Redis): ScriptSender => ({
  */
 const databaseOf = async (client: Redis): Promise<number> => {
   const wanted = client.options.db ?? 0
-  if (wanted === 0) return 0
   try {
     const [, actual] = / db=(\d+)/.exec(String(await client.call("CLIENT", "INFO"))) ?? []
     return actual === undefined || actual === "0" ? wanted : Number(actual)
