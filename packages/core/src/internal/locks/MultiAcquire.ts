@@ -13,7 +13,6 @@ import * as Fiber from "effect/Fiber"
 import { type AcquireError, LockStoreError, LockTimeout, QuorumNotReached } from "../../LockError.ts"
 import type { AcquireRequest } from "../acquire/ask.ts"
 import { pauseAfterFailure, waitedSince } from "../acquire/untilServed.ts"
-import type { LockClient } from "../client/LockClient.ts"
 import type { Restore } from "../hold/guard.ts"
 import type { Hold, InternalHolding } from "../hold/Hold.ts"
 import { giveBackMembers } from "../hold/rollback.ts"
@@ -30,7 +29,6 @@ type Attempt<T> = MultiHold<T> | Denied
 export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>> {
   readonly name: string
   readonly subjects: ReadonlyArray<AcquireRequest>
-  readonly #clients: ReadonlyArray<LockClient>
   /** The members, requested at once. */
   readonly #members: ReadonlyArray<PreparedAcquire<E, T>>
   /** Prepares a member with a limited wait. */
@@ -52,7 +50,6 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   ) {
     this.name = name
     this.subjects = subjects
-    this.#clients = [...new Set(subjects.map(({ client }) => client))]
     this.#members = members
     this.#waiting = waiting
     this.#times = times
@@ -71,28 +68,21 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     return Effect.suspend(() => {
       // a member of a nested lock may be requested more than once
       this.#held.fill(undefined)
-      return this.#orNone(
-        Effect.flatMap(this.#attempt(restore), (attempt) =>
-          attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.as(this.#giveBack(), undefined)
-        )
+      const asked = Effect.flatMap(this.#attempt(restore), (attempt) =>
+        attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.as(this.#giveBack(), undefined)
       )
+      return Effect.tapCause(asked, () => this.#giveBack())
     })
   }
 
   acquire(restore: Restore): Effect.Effect<InternalHolding<Tokens<T>>, AcquireError | E> {
     const waits = this.#times.waitMillis > 0
-    return this.#orNone(
-      Effect.flatMap(
-        waits ? this.#askForRest(restore) : this.#attempt(restore),
-        (attempt): Effect.Effect<InternalHolding<Tokens<T>>, AcquireError | E> =>
-          attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.gen(() => this.#again(attempt, restore))
-      )
+    const asked = Effect.flatMap(
+      waits ? this.#askForRest(restore) : this.#attempt(restore),
+      (attempt): Effect.Effect<InternalHolding<Tokens<T>>, AcquireError | E> =>
+        attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.gen(() => this.#again(attempt, restore))
     )
-  }
-
-  /** Releases the acquired members on any failure. */
-  #orNone<A, E2>(self: Effect.Effect<A, E2>): Effect.Effect<A, E2> {
-    return Effect.tapCause(self, () => this.#giveBack())
+    return Effect.tapCause(asked, () => this.#giveBack())
   }
 
   /**
@@ -107,7 +97,9 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
         released.push(member)
         this.#held[index] = undefined
       }
-      return released.length === 0 ? Effect.void : giveBackMembers(this.#clients, Effect.ignore(releaseAll(released)))
+      if (released.length === 0) return Effect.void
+      const clients = [...new Set(this.subjects.map(({ client }) => client))]
+      return giveBackMembers(clients, Effect.ignore(releaseAll(released)))
     })
   }
 
