@@ -107,9 +107,11 @@ it("a lock without fencing tokens says so, and its holding has none", () =>
     FencedLock.make("a", { tokens: "none" })
     // @ts-expect-error neither the one nor the other
     Lock.make("a", { tokens: "some" })
+    // who may have turned them off cannot count on them
     const maybe: { tokens?: "none" } = {}
-    // @ts-expect-error nobody could tell whether there are tokens
-    Lock.make("a", maybe)
+    expectTypeOf(Lock.make("a", maybe)).toEqualTypeOf<Lock.Lock<Service, never, undefined>>()
+    const either: { tokens?: "time" | "none" } = {}
+    expectTypeOf(Lock.make("a", either)).toEqualTypeOf<Lock.Lock<Service, never, bigint | undefined>>()
     return _tokens
   }))
 

@@ -89,7 +89,7 @@ const wrong: Record<string, readonly [program: string, says: string]> = {
   ],
   "an option of a lock that is misspelt": [
     `FairLock.make("a", { leseTime: "1 second" })`,
-    doesNotExist("leseTime", "AcquireOptions<undefined> & WithTokens", "leaseTime")
+    doesNotExist("leseTime", 'AcquireOptions<undefined> & TokenOptions<"time">', "leaseTime")
   ],
   "an option of a latch that is misspelt": [
     `CountDownLatch.await("a", { waitTme: "1 second" })`,

@@ -79,6 +79,32 @@ export interface AcquireOptions<
 }
 
 /**
+ * The option that turns fencing tokens off.
+ *
+ * @category options
+ * @since 0.2.0
+ */
+export interface TokenOptions<out Tokens extends "time" | "none" = "time" | "none"> {
+  /**
+   * `"time"`: each grant has a token, at least the server's time in microseconds. `"none"`: the `Holding` has no `token`, and the lock leaves
+   * nothing in Redis when it is free. With tokens, the last one of each name stays for `tokenRetention` (24 hours unless the layer says
+   * otherwise), about 150 bytes a name: see docs/memory.md. Default: `"time"`.
+   *
+   * Do not turn them off where the resource checks `Holding.token`, or under a name that others lock with tokens: their tokens then rise
+   * only with the server's clock.
+   */
+  readonly tokens?: Tokens | undefined
+}
+
+/**
+ * The type of the tokens that a value of the option `tokens` stands for.
+ *
+ * @category type-level
+ * @since 0.3.0
+ */
+export type TokenOf<Tokens> = Tokens extends "none" ? undefined : bigint
+
+/**
  * Makes a grant count only once enough replicas have it. Otherwise it is rolled back, and acquiring fails with a `LockStoreError`
  * whose reason is `NotReplicated`, and whose `cause` is a `LockNotReplicated`. This covers every way of acquiring a lock or
  * leased permits, re-entry included; renewals and releases do not wait.

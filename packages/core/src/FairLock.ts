@@ -5,9 +5,9 @@
  */
 import type * as Duration from "effect/Duration"
 import { fair } from "./internal/kinds/kinds.ts"
-import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
-import type { AcquireOptions } from "./AcquireOptions.ts"
-import type { Lock, WithoutTokens, WithTokens } from "./Lock.ts"
+import { makeLock } from "./internal/locks/LockImpl.ts"
+import type { AcquireOptions, TokenOf, TokenOptions } from "./AcquireOptions.ts"
+import type { Lock } from "./Lock.ts"
 import type { TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
@@ -49,14 +49,7 @@ import type { RedisLock } from "./RedisLock.ts"
  * @category constructors
  * @since 0.2.0
  */
-export const make: {
-  <WaitTime extends Duration.Input | undefined = undefined>(
-    name: string,
-    options: AcquireOptions<WaitTime> & WithoutTokens
-  ): Lock<RedisLock, TimeoutOf<WaitTime>, undefined>
-  <WaitTime extends Duration.Input | undefined = undefined>(
-    name: string,
-    options?: AcquireOptions<WaitTime> & WithTokens
-  ): Lock<RedisLock, TimeoutOf<WaitTime>>
-} = <T>(name: string, options?: AcquireOptions & TokenOptions): Lock<RedisLock, never, T> =>
-  makeLock(name, fair, options)
+export const make = <WaitTime extends Duration.Input | undefined = undefined, Tokens extends "time" | "none" = "time">(
+  name: string,
+  options?: AcquireOptions<WaitTime> & TokenOptions<Tokens>
+): Lock<RedisLock, TimeoutOf<WaitTime>, TokenOf<Tokens>> => makeLock(name, fair, options)

@@ -15,14 +15,14 @@ import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
-import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
+import type { AcquireOptions, OnlyOptions, TokenOf, TokenOptions } from "./AcquireOptions.ts"
 import type { Holding, HoldingOf } from "./Holding.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import { clientIn } from "./internal/client/LockClient.ts"
 import { CurrentOwner, Owner } from "./internal/hold/Lease.ts"
 import { reentrant } from "./internal/kinds/kinds.ts"
 import { TypeId } from "./internal/locks/AnyLock.ts"
-import { lockOf, locks, makeLock, prepareLock, type TokenOptions, using } from "./internal/locks/LockImpl.ts"
+import { lockOf, locks, makeLock, prepareLock, using } from "./internal/locks/LockImpl.ts"
 import { listHeld, watchLocks } from "./internal/locks/looking.ts"
 import { isDataFirst } from "./internal/options/acquireOptions.ts"
 import {
@@ -100,36 +100,16 @@ export type Failures<L> = L extends Lock<unknown, infer E, unknown> ? E : never
  */
 export type Token<L> = L extends Lock<unknown, unknown, infer T> ? T : bigint
 
-export type { AcquireOptions } from "./AcquireOptions.ts"
+export type { AcquireOptions, TokenOptions, TokenOf } from "./AcquireOptions.ts"
 export type { HolderState, LockChange, LockState, WaiterState } from "./LockState.ts"
 
 /**
- * Each grant has a fencing token; {@link WithoutTokens} turns that off.
+ * Options of acquiring without waiting.
  *
  * @category options
- * @since 0.2.0
+ * @since 0.3.0
  */
-export interface WithTokens {
-  /** Default: `"time"`: at least the server's time in microseconds. */
-  readonly tokens?: "time" | undefined
-}
-
-/**
- * A lock without fencing tokens leaves nothing in Redis when it is free. With them, the last token of each name stays for
- * `tokenRetention` (24 hours unless the layer says otherwise), about 150 bytes a name: see docs/memory.md.
- *
- * **When not to use**
- *
- * Where the resource checks `Holding.token`, and under a name that others lock with tokens: their tokens then rise only
- * with the server's clock.
- *
- * @category options
- * @since 0.2.0
- */
-export interface WithoutTokens {
-  /** With `"none"` the `Holding` has no `token`. */
-  readonly tokens: "none"
-}
+export interface TryOptions extends Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold"> {}
 
 /**
  * A reentrant lock like Redisson's `RLock`: exclusive among all owners of all processes. A release hands it to the process that has
@@ -156,17 +136,10 @@ export interface WithoutTokens {
  * @category constructors
  * @since 0.1.0
  */
-export const make: {
-  <WaitTime extends Duration.Input | undefined = undefined>(
-    name: string,
-    options: AcquireOptions<WaitTime> & WithoutTokens
-  ): Lock<RedisLock, TimeoutOf<WaitTime>, undefined>
-  <WaitTime extends Duration.Input | undefined = undefined>(
-    name: string,
-    options?: AcquireOptions<WaitTime> & WithTokens
-  ): Lock<RedisLock, TimeoutOf<WaitTime>>
-} = <T>(name: string, options?: AcquireOptions & TokenOptions): Lock<RedisLock, never, T> =>
-  makeLock(name, reentrant, options)
+export const make = <WaitTime extends Duration.Input | undefined = undefined, Tokens extends "time" | "none" = "time">(
+  name: string,
+  options?: AcquireOptions<WaitTime> & TokenOptions<Tokens>
+): Lock<RedisLock, TimeoutOf<WaitTime>, TokenOf<Tokens>> => makeLock(name, reentrant, options)
 
 /**
  * Binds a lock to one service, so that it requires no other: for locks on several Redis servers in one program.
@@ -261,11 +234,9 @@ export const scoped: <
  * @category acquiring
  * @since 0.1.0
  */
-export const tryScoped: <
-  Arg extends LockOrName | OnlyOptions<Arg, Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">>
->(
+export const tryScoped: <Arg extends LockOrName | OnlyOptions<Arg, TryOptions>>(
   lockOrOptions: Arg,
-  options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">
+  options?: TryOptions
 ) => [Arg] extends [LockOrName]
   ? Effect.Effect<
       Option.Option<HoldingOf<Token<Arg>>>,
@@ -278,7 +249,7 @@ export const tryScoped: <
       Option.Option<HoldingOf<Token<L>>>,
       CommandError | Exclude<Failures<L>, LockTimeout>,
       Services<L> | Scope.Scope
-    > = dual(isDataFirst, (lock: LockOrName, options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">) =>
+    > = dual(isDataFirst, (lock: LockOrName, options?: TryOptions) =>
   Sections.tryScoped(locks, prepareLock(lock, options))
 )
 
@@ -381,21 +352,18 @@ export const withLockIfAvailable: {
   <A, E, R, L extends LockOrName>(
     self: Effect.Effect<A, E, R>,
     lock: L,
-    options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">
+    options?: TryOptions
   ): Effect.Effect<Option.Option<A>, E | CommandError | LockLost | Exclude<Failures<L>, LockTimeout>, R | Services<L>>
   <L extends LockOrName>(
     lock: L,
-    options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">
+    options?: TryOptions
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<Option.Option<A>, E | CommandError | LockLost | Exclude<Failures<L>, LockTimeout>, R | Services<L>>
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R>(
-    self: Effect.Effect<A, E, R>,
-    lock: LockOrName,
-    options?: Pick<AcquireOptions, "leaseTime" | "maxHold" | "minHold">
-  ) => Sections.trySection(locks, prepareLock(lock, options), self)
+  <A, E, R>(self: Effect.Effect<A, E, R>, lock: LockOrName, options?: TryOptions) =>
+    Sections.trySection(locks, prepareLock(lock, options), self)
 )
 
 /**

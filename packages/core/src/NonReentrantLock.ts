@@ -5,9 +5,9 @@
  */
 import type * as Duration from "effect/Duration"
 import { nonReentrant, nonReentrantFair } from "./internal/kinds/kinds.ts"
-import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
-import type { AcquireOptions } from "./AcquireOptions.ts"
-import type { Lock, WithoutTokens, WithTokens } from "./Lock.ts"
+import { makeLock } from "./internal/locks/LockImpl.ts"
+import type { AcquireOptions, TokenOf, TokenOptions } from "./AcquireOptions.ts"
+import type { Lock } from "./Lock.ts"
 import type { LockReentered, TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
@@ -55,14 +55,8 @@ export interface NonReentrantOptions<
  * @category constructors
  * @since 0.2.0
  */
-export const make: {
-  <WaitTime extends Duration.Input | undefined = undefined>(
-    name: string,
-    options: NonReentrantOptions<WaitTime> & WithoutTokens
-  ): Lock<RedisLock, LockReentered | TimeoutOf<WaitTime>, undefined>
-  <WaitTime extends Duration.Input | undefined = undefined>(
-    name: string,
-    options?: NonReentrantOptions<WaitTime> & WithTokens
-  ): Lock<RedisLock, LockReentered | TimeoutOf<WaitTime>>
-} = <T>(name: string, options?: NonReentrantOptions & TokenOptions): Lock<RedisLock, LockReentered, T> =>
+export const make = <WaitTime extends Duration.Input | undefined = undefined, Tokens extends "time" | "none" = "time">(
+  name: string,
+  options?: NonReentrantOptions<WaitTime> & TokenOptions<Tokens>
+): Lock<RedisLock, LockReentered | TimeoutOf<WaitTime>, TokenOf<Tokens>> =>
   makeLock(name, options?.fair === true ? nonReentrantFair : nonReentrant, options)

@@ -5,10 +5,10 @@
  */
 import type * as Duration from "effect/Duration"
 import { type Preference, read, write } from "./internal/kinds/kinds.ts"
-import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
+import { makeLock } from "./internal/locks/LockImpl.ts"
 import { shown } from "./internal/report/shown.ts"
-import type { GrantOptions } from "./AcquireOptions.ts"
-import type { Lock, WithoutTokens, WithTokens } from "./Lock.ts"
+import type { GrantOptions, TokenOf, TokenOptions } from "./AcquireOptions.ts"
+import type { Lock } from "./Lock.ts"
 import { InvalidLockOptions, type LockReentered, type TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
@@ -87,16 +87,10 @@ export interface ReadWriteLock<out T = bigint, out E = never> {
  * @category constructors
  * @since 0.2.0
  */
-export const make: {
-  <WaitTime extends Duration.Input | undefined = undefined>(
-    name: string,
-    options: ReadWriteOptions<WaitTime> & WithoutTokens
-  ): ReadWriteLock<undefined, TimeoutOf<WaitTime>>
-  <WaitTime extends Duration.Input | undefined = undefined>(
-    name: string,
-    options?: ReadWriteOptions<WaitTime> & WithTokens
-  ): ReadWriteLock<bigint, TimeoutOf<WaitTime>>
-} = <T>(name: string, options?: ReadWriteOptions & TokenOptions): ReadWriteLock<T> => {
+export const make = <WaitTime extends Duration.Input | undefined = undefined, Tokens extends "time" | "none" = "time">(
+  name: string,
+  options?: ReadWriteOptions<WaitTime> & TokenOptions<Tokens>
+): ReadWriteLock<TokenOf<Tokens>, TimeoutOf<WaitTime>> => {
   const preference = options?.preference ?? "writer"
   const problem =
     preference === "writer" || preference === "reader"

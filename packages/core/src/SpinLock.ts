@@ -5,12 +5,12 @@
  */
 import type * as Duration from "effect/Duration"
 import * as Schedule from "effect/Schedule"
-import type { AcquireOptions } from "./AcquireOptions.ts"
+import type { AcquireOptions, TokenOf, TokenOptions } from "./AcquireOptions.ts"
 import { spin } from "./internal/kinds/kinds.ts"
-import { makeLock, type TokenOptions } from "./internal/locks/LockImpl.ts"
+import { makeLock } from "./internal/locks/LockImpl.ts"
 import { shown } from "./internal/report/shown.ts"
 import { growing } from "./internal/time/clock.ts"
-import type { Lock, WithoutTokens, WithTokens } from "./Lock.ts"
+import type { Lock } from "./Lock.ts"
 import { InvalidLockOptions, type TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
@@ -59,22 +59,14 @@ export interface SpinOptions<
  * @category constructors
  * @since 0.2.0
  */
-export const make: {
-  <
-    WaitTime extends Duration.Input | undefined = undefined,
-    S extends Schedule.Schedule<unknown> | undefined = undefined
-  >(
-    name: string,
-    options: SpinOptions<WaitTime, S> & WithoutTokens
-  ): Lock<RedisLock, TimeoutOf<WaitTime> | TimeoutOf<S>, undefined>
-  <
-    WaitTime extends Duration.Input | undefined = undefined,
-    S extends Schedule.Schedule<unknown> | undefined = undefined
-  >(
-    name: string,
-    options?: SpinOptions<WaitTime, S> & WithTokens
-  ): Lock<RedisLock, TimeoutOf<WaitTime> | TimeoutOf<S>>
-} = <T>(name: string, options?: SpinOptions & TokenOptions): Lock<RedisLock, never, T> => {
+export const make = <
+  WaitTime extends Duration.Input | undefined = undefined,
+  S extends Schedule.Schedule<unknown> | undefined = undefined,
+  Tokens extends "time" | "none" = "time"
+>(
+  name: string,
+  options?: SpinOptions<WaitTime, S> & TokenOptions<Tokens>
+): Lock<RedisLock, TimeoutOf<WaitTime> | TimeoutOf<S>, TokenOf<Tokens>> => {
   const schedule = options?.schedule ?? doubling
   const problem = Schedule.isSchedule(schedule)
     ? undefined

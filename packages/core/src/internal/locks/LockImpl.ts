@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
-import type { AcquireOptions } from "../../AcquireOptions.ts"
+import type { AcquireOptions, TokenOptions } from "../../AcquireOptions.ts"
 import type { HoldingOf } from "../../Holding.ts"
 import { type AcquireError, InvalidLockOptions, type LockLost, type LockStoreError } from "../../LockError.ts"
 import type { HolderState, LockState } from "../../LockState.ts"
@@ -223,11 +223,6 @@ export const noQuorum = ({ title }: LockProtocol): InvalidLockOptions =>
     option: title,
     problem: "a quorum of servers cannot keep it, as each would have a queue of its own; use a Lock, or one server"
   })
-
-/** The option that turns fencing tokens on or off. */
-export interface TokenOptions {
-  readonly tokens?: "time" | "none" | undefined
-}
 
 const checkTokens = (tokens: unknown): InvalidLockOptions | undefined =>
   tokens === undefined || tokens === "time" || tokens === "none"
