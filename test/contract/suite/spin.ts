@@ -112,7 +112,9 @@ export const spinning = ({
           yield* pass(Duration.seconds(1))
           const before = denials(lock.name)
           yield* pass(Duration.millis(1280))
-          assert.strictEqual(denials(lock.name) - before, 10)
+          // ten pauses of 128 ms, each varied by a fifth
+          const count = denials(lock.name) - before
+          assert.isTrue(count >= 8 && count <= 13, String(count))
           yield* other.letGo
           yield* succeeded(waiting)
         })
