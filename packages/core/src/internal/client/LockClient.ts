@@ -225,7 +225,7 @@ export class LockClient extends OpaqueClient implements Service {
   reconnected(): void {
     if (this.#highestToken > 0) this.#leastToken = this.#highestToken + 1
     this.releases?.repeat()
-    this.watchdog.verifyAll()
+    this.watchdog.verify()
   }
 
   /** Whether what a release gives back was given back after a reconnect, or may have been; on a quorum, by a majority. */

@@ -157,11 +157,8 @@ export class Lease implements Due, OwnerRef {
    */
   get renewedUntil(): number {
     if (this.kind.mode !== "read") return this.deadline
-    let until = Number.POSITIVE_INFINITY
-    for (const { own, renewed } of this.#all) {
-      if (renewed && own !== undefined) until = Math.min(until, own.deadline)
-    }
-    return Math.min(until, this.deadline)
+    const renewed = this.#all.filter((hold) => hold.renewed)
+    return Math.min(this.deadline, ...renewed.flatMap(({ own }) => own?.deadline ?? []))
   }
 
   /** When it is lost without another renewal, or in spite of one: at its deadline, or when it has been held for its `maxHold`. */
@@ -347,11 +344,10 @@ export class Lease implements Due, OwnerRef {
    */
   #setReadDeadline(): void {
     if (this.kind.mode !== "read") return
-    let deadline = Number.NEGATIVE_INFINITY
-    for (const { own } of this.#all) if (own !== undefined) deadline = Math.max(deadline, own.deadline)
+    const deadlines = this.#all.flatMap(({ own }) => own?.deadline ?? [])
     // a server that was not told that a hold has ended keeps it
     this.#mayLastUntil = Math.max(this.#mayLastUntil, this.deadline)
-    if (deadline > Number.NEGATIVE_INFINITY) this.deadline = deadline
+    if (deadlines.length > 0) this.deadline = Math.max(...deadlines)
   }
 }
 

@@ -90,8 +90,8 @@ export class Tracking implements Alarm {
     if (untracked.length > 0) {
       this.#pausesUntil = now + Math.max(pauseMillis, untracked.length * pauseMillisEach)
       if (this.#server === "unasked") this.#listen()
-      this.track(untracked)
       if (this.#server === "tells") {
+        this.track(untracked)
         this.#client.watchdog.verify(unchanged)
         this.#client.watchdog.verifyLength(mayBeShortened)
         // what was extended is tracked no longer

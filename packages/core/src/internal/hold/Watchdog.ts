@@ -72,15 +72,10 @@ export class Watchdog implements Alarm {
   }
 
   /**
-   * Checks at once that Redis still has every lease: another server may answer now, which does not know some of them. A lease that
-   * is there keeps its length, and the time of its next renewal.
+   * Checks at once that Redis still has these leases, by default all: another server may answer now, which does not know some of them. A lease
+   * that is there keeps its length, and the time of its next renewal.
    */
-  verifyAll(): void {
-    this.verify([...this.#queue.items])
-  }
-
-  /** {@link verifyAll} for some of them. */
-  verify(leases: ReadonlyArray<Lease>): void {
+  verify(leases: ReadonlyArray<Lease> = [...this.leases]): void {
     this.inBatches(held(leases, this.#client.now()), batchSize, (batch) => this.#verify(batch, 0))
   }
 
@@ -88,19 +83,16 @@ export class Watchdog implements Alarm {
   verifyLength(leases: ReadonlyArray<Lease>): void {
     const now = this.#client.now()
     const extend = (batch: ReadonlyArray<Lease>) => {
-      const deadline = batch.reduce((least, lease) => Math.min(least, lease.deadline), Number.POSITIVE_INFINITY)
-      const leaseMillis = leaseUntil(deadline, now)
+      const leaseMillis = leaseUntil(Math.min(...batch.map(({ deadline }) => deadline)), now)
       for (const lease of batch) lease.asksFor(leaseMillis, now)
       this.#verify(batch, leaseMillis)
     }
-    const together: Array<Lease> = []
-    for (const lease of held(leases, now)) {
-      // only what the watchdog renews long before the first of its batch ends
-      if (lease.renewedHolds > 0 && lease.deadline - now <= this.#client.options.watchdogLeaseMillis)
-        together.push(lease)
-      else extend([lease])
-    }
-    this.inBatches(together, batchSize, extend)
+    // what the watchdog renews long before the first of its batch ends
+    const isRenewed = ({ deadline, renewedHolds }: Lease) =>
+      renewedHolds > 0 && deadline - now <= this.#client.options.watchdogLeaseMillis
+    const all = held(leases, now)
+    this.inBatches(all.filter(isRenewed), batchSize, extend)
+    for (const lease of all) if (!isRenewed(lease)) extend([lease])
   }
 
   get leases(): ReadonlyArray<Lease> {
