@@ -22,11 +22,15 @@ const site = Effect.fnUntraced(function* (options: RedisLock.RedisLockOptions = 
     tell: (message: string) => Queue.offer(told, { _tag: "Message", message }),
     count: (operation: LockStore.Operation) => server.operations.filter((name) => name === operation).length,
     /** What happens just before the store watches keys. */
-    beforeTracking: Effect.void
+    beforeTracking: Effect.void,
+    /** The keys that it was last asked to watch. */
+    tracked: [] as ReadonlyArray<string>
   })
-  const store = wrappedStore(server.store, ({ operation, run }) =>
-    operation === "client/track" ? Effect.andThen(self.beforeTracking, run()) : run()
-  )
+  const store = wrappedStore(server.store, ({ keys, operation, run }) => {
+    if (operation !== "client/track") return run()
+    self.tracked = keys
+    return Effect.andThen(self.beforeTracking, run())
+  })
   const client = yield* clientOf({ store: { ...store, invalidations: Stream.fromQueue(told) } }, options)
   return Object.assign(self, { client })
 })
@@ -164,6 +168,23 @@ describe("a store that tells of changes", () => {
         yield* TestClock.adjust("2 seconds")
         assert.deepStrictEqual(it.operations, ["client/track", "read_lock/renew", "client/track"])
       }).pipe(Effect.scoped)
+  )
+
+  it.effect("The key that several readers share is watched once", () =>
+    Effect.gen(function* () {
+      const it = yield* site()
+      const section = yield* hold(it.client, ReadWriteLock.make("a").readLock)
+      yield* hold(it.client, ReadWriteLock.make("a").readLock)
+      yield* hold(it.client, ReadWriteLock.make("b").readLock)
+      yield* TestClock.adjust("1 second")
+      yield* it.begin
+      yield* TestClock.adjust("2 seconds")
+      assert.sameMembers([...it.tracked], ["a", "b"])
+      it.operations.length = 0
+      yield* Fiber.interrupt(section)
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(it.operations.slice(1), ["client/track", "read_lock/renew", "client/track"])
+    }).pipe(Effect.scoped)
   )
 
   it.effect("A key that changes all the time is verified at most every 50 ms", () =>

@@ -65,10 +65,11 @@ export class Tracking implements Alarm {
     if (this.#server !== "tells") return
     for (const lease of leases) lease.isTracked = true
     this.#client.watchdog.inBatches(leases, batchSize, (batch) => {
-      start(this.#client.store.run(track(batch.map(keyOf))), (exit) => {
+      const keys = [...new Set(batch.map(keyOf))]
+      start(this.#client.store.run(track(keys)), (exit) => {
         if (Exit.isFailure(exit)) for (const lease of batch) lease.isTracked = false
         // deleted between its renewal and this
-        else if (exit.value < batch.length) this.#client.watchdog.verify(batch)
+        else if (exit.value < keys.length) this.#client.watchdog.verify(batch)
       })
     })
   }
