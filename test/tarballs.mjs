@@ -20,7 +20,7 @@ const tarballOf = (name) => {
 const needed = ["effect-redis-lock", "@effect-redis-lock/ioredis"]
 const others = published.filter(({ name }) => !needed.includes(name))
 console.log(
-  `${published.length} packages in ${relative(".", folder) || folder}. For locks on Redis, run in your project:\n`
+  `${published.length} packages in ${relative(".", folder) || folder}. For locks on Redis, run in your project (with pnpm: pnpm add ...):\n`
 )
 console.log(`npm install effect @effect/platform-node@latest ioredis ${needed.map(tarballOf).join(" ")}`)
 console.log("\nTo that, add what you need of the others:\n")
