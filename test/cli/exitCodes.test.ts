@@ -198,6 +198,15 @@ describe("64: bad usage", () => {
     Effect.gen(function* () {
       for (const [args, problem] of [
         [run("--wait", "-5s", "x", "--", "true"), "Missing value for flag --wait. Expected: DURATION"],
+        [
+          run("--wait", "x", "--", "true"),
+          'Invalid value for flag --wait: "x". Expected: 500ms, 10s, 2m, 1h30m, or a plain number of seconds'
+        ],
+        [
+          run("--permits", "two", "x", "--", "true"),
+          'Invalid value for flag --permits: "two". Expected: a whole number from 1 to 2147483647'
+        ],
+        [["ui", "--port", "http"], 'Invalid value for flag --port: "http". Expected: a whole number from 0 to 65535'],
         [run("--lease", "0", "x", "--", "true"), 'Invalid value for flag --lease: "0". Expected: at least 1s'],
         [run("--timeout", "0s", "x", "--", "true"), 'Invalid value for flag --timeout: "0s". Expected: at least 1ms'],
         [["watch", "--interval", "10ms"], 'Invalid value for flag --interval: "10ms". Expected: at least 100ms'],
@@ -234,7 +243,7 @@ describe("64: bad usage", () => {
     Effect.gen(function* () {
       const bad = yield* redisLock(["ls"], { env: { REDIS_URL: "s3cret" } })
       assert.strictEqual(bad.code, 64)
-      assert.include(bad.stderr, "REDIS_URL")
+      assert.include(bad.stderr, "redis-lock: REDIS_URL: it must look like redis://")
       assert.notInclude(bad.stderr, "s3cret")
       const empty = yield* redisLock(["ls", "nothing:*"], { env: { REDIS_URL: "" } })
       // redis://localhost:6379, where there may or may not be a server

@@ -2,8 +2,10 @@
  * The `--redis` flag, and the lock client for its URLs.
  */
 import { IoRedis, RedisUrl } from "@effect-redis-lock/ioredis"
+import { ValidationError } from "effect/cli/CliError"
 import * as Flag from "effect/cli/Flag"
 import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
@@ -19,20 +21,31 @@ export interface Target {
   readonly prefix: string
 }
 
+/** URLs, and where they were found. */
+interface Found {
+  readonly urls: Urls
+  readonly source: "--redis" | "REDIS_QUORUM" | "REDIS_URL"
+}
+
 /** The problem with the first wrong URL, without the URL itself. */
-const problemOf = (urls: Urls): string | undefined => {
+const problemOf = ({ source, urls }: Found): string | undefined => {
   for (const [i, url] of urls.entries()) {
     const parsed = RedisUrl.parse(url)
-    if (Result.isFailure(parsed)) return `${urls.length === 1 ? "" : `URL ${i + 1}: `}${parsed.failure.problem}`
+    if (Result.isFailure(parsed)) {
+      return `${source}${urls.length === 1 ? "" : `, URL ${i + 1}`}: ${parsed.failure.problem}`
+    }
   }
   return undefined
 }
 
+const forms =
+  "A URL is redis://[[USER]:PASSWORD@]HOST[:PORT][/DB], redis+cluster://HOST,HOST,..., redis+sentinel://HOST,HOST,.../NAME, the same with rediss for TLS, or unix:///PATH"
+
 /** Many systems set an absent variable to the empty string; an empty --redis is a mistake. */
-const fromEnvironment = (): Urls => {
+const fromEnvironment = (): Found => {
   const quorum = (process.env["REDIS_QUORUM"] ?? "").split(/\s+/).filter(Boolean)
   const urls = quorum.length > 0 ? quorum : [process.env["REDIS_URL"] || "redis://localhost:6379"]
-  return urls.map((url) => Redacted.make(url))
+  return { urls: urls.map((url) => Redacted.make(url)), source: quorum.length > 0 ? "REDIS_QUORUM" : "REDIS_URL" }
 }
 
 /** `--redis URL`, once for each member of a quorum; redacted from the start, as it may contain a password. */
@@ -42,12 +55,13 @@ export const redis = Flag.Redacted("redis").pipe(
     "The URL of Redis; several make a quorum. Default: $REDIS_QUORUM (URLs separated by spaces), else $REDIS_URL, else redis://localhost:6379"
   ),
   Flag.atLeast(0),
-  Flag.map((urls): Urls => (urls.length === 0 ? fromEnvironment() : urls)),
-  Flag.filter(
-    (urls) => problemOf(urls) === undefined,
-    (urls) =>
-      `redis://[[USER]:PASSWORD@]HOST[:PORT][/DB], redis+cluster://HOST,HOST,..., redis+sentinel://HOST,HOST,.../NAME, the same with rediss for TLS, or unix:///PATH (here, in REDIS_URL or in REDIS_QUORUM): ${problemOf(urls)}`
-  )
+  Flag.mapEffect((given) => {
+    const found: Found = given.length === 0 ? fromEnvironment() : { urls: given, source: "--redis" }
+    const problem = problemOf(found)
+    return problem === undefined
+      ? Effect.succeed(found.urls)
+      : Effect.fail(new ValidationError({ message: `${problem}. ${forms}` }))
+  })
 )
 
 /** `--prefix TEXT` */

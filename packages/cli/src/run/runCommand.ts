@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stdio from "effect/Stdio"
 import { parse } from "../duration.ts"
-import { off, paragraphs } from "../help.ts"
+import { off, paragraphs, wholeNumber } from "../help.ts"
 import { Usage } from "../presenter.ts"
 import { defaultLease, prefix, redis, type Urls } from "../redis.ts"
 import { run } from "./run.ts"
@@ -88,12 +88,6 @@ const checkFlags = (flags: What) => {
 export const runCommand = Command.make(
   "run",
   {
-    name: Argument.String("NAME").pipe(Argument.withDescription("The name of the lock, the same on all machines")),
-    command: Argument.String("COMMAND").pipe(Argument.withDescription("The program to run, looked up on the PATH")),
-    args: Argument.String("ARGS").pipe(
-      Argument.withDescription("Its arguments, passed unchanged"),
-      Argument.variadic()
-    ),
     wait: duration("wait").pipe(
       Flag.withDescription("How long to wait for the lock; 0 tries once. Default: without limit"),
       Flag.optional
@@ -133,23 +127,13 @@ export const runCommand = Command.make(
       Flag.withDescription("The write side of a read-write lock: shared with nobody"),
       off
     ),
-    permits: Flag.Int("permits").pipe(
-      Flag.withMetavar("N"),
-      Flag.filter(
-        (permits) => permits >= 1 && permits <= 2_147_483_647,
-        () => "a whole number from 1 to 2147483647"
-      ),
+    permits: wholeNumber("permits", 1, 2_147_483_647).pipe(
       Flag.withDescription(
         "Hold one of N permits instead of a lock: at most N commands at once. Creates the semaphore NAME with N permits if it does not exist; an existing one keeps its total"
       ),
       Flag.optional
     ),
-    conflictExitCode: Flag.Int("conflict-exit-code").pipe(
-      Flag.withMetavar("N"),
-      Flag.filter(
-        (code) => code >= 0 && code <= 255,
-        () => "a whole number from 0 to 255"
-      ),
+    conflictExitCode: wholeNumber("conflict-exit-code", 0, 255).pipe(
       Flag.withDescription("The exit code when the wait timed out. Default: 75"),
       Flag.optional
     ),
@@ -170,7 +154,11 @@ export const runCommand = Command.make(
       off
     ),
     prefix,
-    redis
+    redis,
+    // behind the flags: a flag without its value takes the next word, and is what is wrong when a word is missing
+    name: Argument.String("NAME").pipe(Argument.withDescription("The name of the lock, the same on all machines")),
+    command: Argument.String("COMMAND").pipe(Argument.withDescription("The program to run, looked up on the PATH")),
+    args: Argument.String("ARGS").pipe(Argument.withDescription("Its arguments, passed unchanged"), Argument.variadic())
   },
   ({ fair, lock, read, write, ...options }) =>
     run({ ...options, more: lock, kind: fair ? "fair" : read ? "read" : write ? "write" : "plain" })

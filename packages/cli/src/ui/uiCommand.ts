@@ -9,7 +9,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import { off, paragraphs } from "../help.ts"
+import { off, paragraphs, wholeNumber } from "../help.ts"
 import { Usage } from "../presenter.ts"
 import { prefix, redis } from "../redis.ts"
 import { duration } from "../run/runCommand.ts"
@@ -44,11 +44,7 @@ export const uiCommand = Command.make(
       Argument.withDescription("Only names that match this Redis glob pattern; quote it for the shell"),
       Argument.withDefault("*")
     ),
-    port: Flag.Int("port").pipe(
-      Flag.filter(
-        (port) => port >= 0 && port <= 65_535,
-        () => "0 to 65535"
-      ),
+    port: wholeNumber("port", 0, 65_535).pipe(
       Flag.withDescription("The port of the page; 0 takes any free one. Default: 7379"),
       Flag.withDefault(7379)
     ),
