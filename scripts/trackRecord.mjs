@@ -23,6 +23,11 @@ const fixes = {
     fixed: 'members.find(({ store }) => store.slot("a") !== store.slot("b")) ?? first',
     broken: "first"
   },
+  "release-in-parts": {
+    file: `${internal}/store/quorum/votes.ts`,
+    fixed: "isDenied && member.client?.hasGivenBack(commandAt(member, release)) === true ?",
+    broken: "isDenied && members.every(({ client }) => client?.hasGivenBack(release) === true) ?"
+  },
   "overwritten-majority": {
     file: `${internal}/hold/release.ts`,
     fixed: 'mayHaveRun(failed) && Option.getOrUndefined(Cause.findErrorOption(failed))?.reason !== "WrongType"',
@@ -74,9 +79,9 @@ const fixes = {
     broken: ""
   },
   "quorum-reconnects": {
-    file: `${internal}/client/LockClient.ts`,
-    fixed: "if (!this.isQuorum) return this.releases",
-    broken: "if (this !== undefined) return this.releases"
+    file: `${internal}/store/quorum/votes.ts`,
+    fixed: "isDenied && member.client?.hasGivenBack",
+    broken: "!isDenied && member.client?.hasGivenBack"
   },
   "masked-loss": {
     file: `${internal}/hold/release.ts`,

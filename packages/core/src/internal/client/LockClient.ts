@@ -26,7 +26,7 @@ import { Telemetry } from "../report/telemetry.ts"
 import { clientStore } from "../store/commands.ts"
 import { checkCollision, checkSlot, LockKeys } from "../store/keys.ts"
 import { type StoreCommand, withTokenAtLeast } from "../store/operations/StoreOperation.ts"
-import { commandAt, majorityOf, type Member } from "../store/quorum/QuorumCall.ts"
+import type { Member } from "../store/quorum/QuorumCall.ts"
 import { runStream } from "../store/startable.ts"
 import { AlarmClock, monotonicMillis } from "../time/clock.ts"
 import { Lines } from "../wait/Lines.ts"
@@ -228,11 +228,9 @@ export class LockClient extends OpaqueClient implements Service {
     this.watchdog.verify()
   }
 
-  /** Whether what a release gives back was given back after a reconnect, or may have been; on a quorum, by a majority. */
+  /** Whether what a release gives back was given back after a reconnect, or may have been. A quorum asks its members' clients. */
   hasGivenBack(release: StoreCommand<unknown>): boolean {
-    if (!this.isQuorum) return this.releases?.hasGivenBack(release) === true
-    const given = this.members.filter((member) => member.client?.hasGivenBack(commandAt(member, release)) === true)
-    return given.length >= majorityOf(this.members)
+    return this.releases?.hasGivenBack(release) === true
   }
 
   /** Whether a token that a release has minted is one of that kind, and above all tokens granted before the last reconnect. */

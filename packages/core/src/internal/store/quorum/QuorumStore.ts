@@ -29,7 +29,7 @@ import { keyAt, majorityOf, type Member, memberText, type Outcome, type Outcomes
 import { TokenBound } from "./TokenBound.ts"
 import { UnsettledCommands } from "./UnsettledCommands.ts"
 import { UntoldReleases } from "./UntoldReleases.ts"
-import { countVotes, decide, type Decision, notReached, type Vote, withoutMembers } from "./votes.ts"
+import { countVotes, decide, type Decision, notReached, type Vote, withGivenBack, withoutMembers } from "./votes.ts"
 
 type QuorumSettings = QuorumTimes & Pick<ClientOptions, "watchdogLeaseMillis" | "tokenRetentionMillis">
 
@@ -161,7 +161,9 @@ export class QuorumStore {
         timeoutMillis,
         conclude: (outcomes, isLast) => {
           const counted = doubtful === undefined ? outcomes : withoutMembers(outcomes, doubtful, command)
-          return decide(rule, counted, this.required, isLast)
+          // a release replies a number
+          const releases = rule.holds === "releases" ? withGivenBack(counted as Outcomes<number>, this.members, command) : undefined
+          return decide(rule, (releases as Outcomes<A> | undefined) ?? counted, this.required, isLast)
         },
         onDecided: (decision) =>
           resume(

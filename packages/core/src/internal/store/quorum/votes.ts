@@ -7,7 +7,7 @@ import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../Loc
 import { failureOf } from "../commands.ts"
 import { mayHaveRun } from "../failures.ts"
 import type { AcquireReply, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
-import { majorityOf, type Member, memberText, type Outcomes } from "./QuorumCall.ts"
+import { commandAt, majorityOf, type Member, memberText, type Outcomes } from "./QuorumCall.ts"
 
 export type Vote =
   /** A majority has granted; `onRecord` of them know this token. */
@@ -108,6 +108,18 @@ export const decide = <A>(
   if (reply !== undefined) return { _tag: "Decided", reply }
   return isLast ? { _tag: "Undecided", outcomes } : undefined
 }
+
+/** The outcomes of a release, where what a reconnect has repeated at a member gave back what that finds no more. */
+export const withGivenBack = (
+  outcomes: Outcomes<number>,
+  members: ReadonlyArray<Member>,
+  release: StoreCommand<unknown>
+): Outcomes<number> =>
+  outcomes.map((outcome, i) => {
+    const member = members[i]!
+    const isDenied = outcome !== undefined && Exit.isSuccess(outcome) && outcome.value < 1
+    return isDenied && member.client?.hasGivenBack(commandAt(member, release)) === true ? Exit.succeed(1) : outcome
+  })
 
 /** The outcomes where the replies of some members count as failures. */
 export const withoutMembers = <A>(

@@ -1,0 +1,30 @@
+/** How often entries that are over are removed, milliseconds. */
+const cleanUpIntervalMillis = 1000
+
+/** A Map of what is of use until some time only, on the monotonic clock. What is set later is over later. */
+export class ExpiringMap<A> {
+  readonly #entries = new Map<string, { readonly value: A; readonly until: number }>()
+  #cleanUpAt = 0
+
+  get(key: string): A | undefined {
+    return this.#entries.get(key)?.value
+  }
+
+  set(key: string, value: A, until: number, now: number): void {
+    if (now >= this.#cleanUpAt) this.#cleanUp(now)
+    this.#entries.delete(key)
+    this.#entries.set(key, { value, until })
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key)
+  }
+
+  #cleanUp(now: number): void {
+    this.#cleanUpAt = now + cleanUpIntervalMillis
+    for (const [key, { until }] of this.#entries) {
+      if (until > now) break
+      this.#entries.delete(key)
+    }
+  }
+}
