@@ -35,8 +35,8 @@ const fixes = {
   },
   "notes-by-count": {
     file: `${internal}/client/RecentReleases.ts`,
-    fixed: "if (now - this.#notedSince >= spanMillis) {",
-    broken: "if (now >= this.#notedSince) {"
+    fixed: "const until = now + spanMillis",
+    broken: "const until = now + 0 * spanMillis"
   },
   "refused-and-unanswered": {
     file: "packages/core/src/PermitId.ts",
@@ -351,7 +351,7 @@ const fixes = {
   },
   "forgotten-release": {
     file: `${internal}/client/RecentReleases.ts`,
-    fixed: "this.#newer.push(new Sent(command, now))",
+    fixed: "this.#sent.push(new Sent(command, now))",
     broken: "void new Sent(command, now)"
   },
   "slow-shutdown": {

@@ -10,20 +10,19 @@ import * as lock from "../store/operations/lock.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
 import { command, type StoreCommand } from "../store/operations/StoreOperation.ts"
+import { ExpiringMap } from "../time/ExpiringMap.ts"
 import { firstPauseMillis, isFinal, longestPauseMillis, mayHaveRun } from "../store/failures.ts"
 
 /** Longer than it takes until another master has taken over: Sentinel waits for 30 seconds by default, while an isolated master still answers. */
 const spanMillis = 60_000
 
 /**
- * A limit to the memory that they take, and to what is sent at once to a server that has just taken over. One that gives back many permits
- * counts as one for each ten.
+ * Limits to the memory that they take, and to what is sent at once to a server that has just taken over: when there are that many, the latest
+ * are kept. One that gives back many permits counts as one for each ten.
  */
-const mostPerSpan = 5000
+const most = 10_000
+const mostKept = 5000
 const argumentsPerRelease = 10
-
-/** Between the first tries of a release, about. */
-const shortMillis = 200
 
 /** How many are under way at once: whatever else is sent meanwhile, and whoever waits for it, is behind these alone. */
 const mostAtOnce = 100
@@ -51,23 +50,21 @@ class Sent implements StoreCommand<unknown> {
   }
 }
 
-/** Those of the last span at least, and of the last two at most. */
 export class RecentReleases {
   readonly #client: ReleasingClient
   readonly #run: Store["run"]
   /** In the order in which they were sent: one that was tried again may be there several times. */
-  #newer: Array<Sent> = []
-  #older: ReadonlyArray<Sent> = []
-  /** How many releases the newer ones count as. */
+  #sent: Array<Sent> = []
+  /** How many releases they count as. */
   #count = 0
-  #since = 0
+  #tidiedAt = 0
   /** How often they have been sent again: a reconnect ends what an earlier one has begun. */
   #rounds = 0
-  /** What was given back when its release was sent again, or may have been, by {@link idOf}: its own next try finds nothing. */
-  #givenBack = new Set<string>()
-  #givenBackBefore: ReadonlySet<string> = new Set()
-  /** Since when the later of these are noted: they stay for a span at least, however many releases follow. */
-  #notedSince = 0
+  /**
+   * What was given back when its release was sent again, or may have been, by {@link idOf}, and until when its own next try may come, which
+   * finds nothing.
+   */
+  readonly #givenBack = new ExpiringMap<number>()
 
   constructor(client: ReleasingClient, run: Store["run"]) {
     this.#client = client
@@ -77,33 +74,31 @@ export class RecentReleases {
   /** Remembers a release that is sent now. Nothing is looked up: thousands may be sent in a second. */
   add(command: StoreCommand<unknown>): void {
     const now = this.#client.now()
-    if (now - this.#since >= spanMillis) this.#forget(now)
-    else if (this.#count >= mostPerSpan) this.#makeRoom(now)
-    this.#newer.push(new Sent(command, now))
+    if (this.#count >= most || now - this.#tidiedAt >= spanMillis) this.#tidy(now)
+    this.#sent.push(new Sent(command, now))
     this.#count += weightOf(command)
   }
 
   /** Forgets a release that was refused, also if an earlier try of it is not known to have been. */
   withdraw(command: StoreCommand<unknown>): void {
     const id = idOf(command)
-    const isOther = (sent: Sent) => idOf(sent) !== id
-    this.#older = this.#older.filter(isOther)
-    this.#newer = this.#newer.filter(isOther)
+    this.#sent = this.#sent.filter((sent) => idOf(sent) !== id)
   }
 
   /** Whether what a release gives back was given back when it was sent again, or may have been. */
   hasGivenBack(release: StoreCommand<unknown>): boolean {
-    const id = idOf(release)
-    return this.#givenBack.has(id) || this.#givenBackBefore.has(id)
+    const until = this.#givenBack.get(idOf(release))
+    return until !== undefined && this.#client.now() < until
   }
 
   /** Sends them again, in the background; the latest first, of which that server has most likely not heard. */
   repeat(): void {
     const { fork, now, options } = this.#client
     const since = now()
-    if (since - this.#since >= spanMillis) this.#forget(since)
-    const all = latestOfEach([...this.#older, ...this.#newer])
-    fork(this.#sendAgain(all, ++this.#rounds, since + options.releaseTimeoutMillis, firstPauseMillis))
+    this.#tidy(since)
+    fork(
+      this.#sendAgain(this.#sent.toReversed(), ++this.#rounds, since + options.releaseTimeoutMillis, firstPauseMillis)
+    )
   }
 
   /** Sends each once, and then those again that have failed, after pauses that grow to a second: none of these holds up the others. */
@@ -136,29 +131,23 @@ export class RecentReleases {
   }
 
   #note(sent: Sent, isGivenBack: (i: number) => boolean): void {
-    for (const [i, id] of idsOf(sent).entries()) if (isGivenBack(i)) this.#givenBack.add(id)
+    const now = this.#client.now()
+    const until = now + spanMillis
+    for (const [i, id] of idsOf(sent).entries()) if (isGivenBack(i)) this.#givenBack.set(id, until, until, now)
   }
 
-  /** Those that were tried again count once: they push out no others. */
-  #makeRoom(now: number): void {
-    // in so short a time hardly any was tried again
-    if (now - this.#since > shortMillis) {
-      this.#newer = latestOfEach(this.#newer).toReversed()
-      this.#count = this.#newer.reduce((sum, sent) => sum + weightOf(sent), 0)
+  /** Forgets the old ones, and the oldest of too many. Those that were tried again count once: they push out no others. */
+  #tidy(now: number): void {
+    const kept: Array<Sent> = []
+    let count = 0
+    for (const sent of latestOfEach(this.#sent)) {
+      if (count >= mostKept || now - sent.at >= spanMillis) break
+      kept.push(sent)
+      count += weightOf(sent)
     }
-    if (this.#count > mostPerSpan / 2) this.#forget(now)
-  }
-
-  #forget(now: number): void {
-    this.#older = now - this.#since < 2 * spanMillis ? this.#newer : []
-    if (now - this.#notedSince >= spanMillis) {
-      this.#givenBackBefore = this.#givenBack
-      this.#givenBack = new Set()
-      this.#notedSince = now
-    }
-    this.#newer = []
-    this.#count = 0
-    this.#since = now
+    this.#sent = kept.toReversed()
+    this.#count = count
+    this.#tidiedAt = now
   }
 }
 
