@@ -26,7 +26,6 @@ import { Telemetry } from "../report/telemetry.ts"
 import { clientStore } from "../store/commands.ts"
 import { checkCollision, checkSlot, LockKeys } from "../store/keys.ts"
 import { type StoreCommand, withTokenAtLeast } from "../store/operations/StoreOperation.ts"
-import type { Member } from "../store/quorum/QuorumCall.ts"
 import { runStream } from "../store/startable.ts"
 import { AlarmClock, monotonicMillis } from "../time/clock.ts"
 import { Lines } from "../wait/Lines.ts"
@@ -81,8 +80,6 @@ export class LockClient extends OpaqueClient implements Service {
   readonly context: Context.Context<Scope.Scope>
   /** Whether its store is a majority of several stores. */
   readonly isQuorum: boolean
-  /** Of a quorum. */
-  members: ReadonlyArray<Member> = []
   /** The clients of the RedLocks that have this client as a member, by what distinguishes them. */
   readonly quorumClients = new Map<string, LockClient>()
   /** Quorum clients that have this client as a member: closing it closes them. */

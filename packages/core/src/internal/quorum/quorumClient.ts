@@ -21,9 +21,8 @@ import { QuorumStore } from "../store/quorum/QuorumStore.ts"
 import type { Store } from "../store/Store.ts"
 import { AlarmClock, monotonicMillis, reconnecting } from "../time/clock.ts"
 
-/** `clients` are those of the connected members: when one of them closes, the quorum releases its holdings. */
-export const makeQuorumClient = Effect.fnUntraced(function* (
-  clients: ReadonlySet<LockClient>,
+/** When a member's client closes, the quorum releases its holdings. */
+const makeQuorumClient = Effect.fnUntraced(function* (
   members: ReadonlyArray<Member>,
   times: QuorumTimes,
   options: ClientOptions
@@ -35,11 +34,11 @@ export const makeQuorumClient = Effect.fnUntraced(function* (
   const fork = yield* FiberSet.makeRuntime<never>()
   const store = new QuorumStore(members, { ...times, ...options }, alarms, now, (effect) => void fork(effect))
   const client = yield* makeLockClient(store.service, options, true)
-  client.members = members
-  for (const member of clients) member.joinedBy.add(client)
+  for (const member of members) member.client?.joinedBy.add(client)
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
-      for (const member of clients) member.joinedBy.delete(client)
+      // also those that have joined since
+      for (const member of members) member.client?.joinedBy.delete(client)
     })
   )
   return client
@@ -73,7 +72,6 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
   const joint = new LockKeys(combinedName(members.map(({ name }) => name)))
   const made = Effect.tap(
     makeQuorumClient(
-      new Set(members.map(({ client }) => client)),
       members.map(({ client, name }, i) => ({
         label: `member ${i + 1}`,
         lockName: isShared ? undefined : name,
@@ -143,7 +141,6 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
   const { keyPrefix } = first.options
   if (present.some(({ options }) => options.keyPrefix !== keyPrefix)) return yield* otherPrefix()
 
-  const joined = new Set(present)
   let quorum: LockClient | undefined
   const members = yield* Effect.forEach(clients, (client, i) => {
     const label = `member ${i + 1}`
@@ -167,7 +164,6 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
       Effect.map((client) => {
         late.store = client.store
         late.client = client
-        joined.add(client)
         if (quorum !== undefined) client.joinedBy.add(quorum)
       }),
       Effect.catch((failure) => Effect.logError("One server of the quorum cannot join.", failure))
@@ -175,7 +171,7 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
     const joining = Effect.andThen(missing(client.failure), Effect.forkScoped(join))
     return Effect.as(Effect.annotateLogs(joining, { member: label }), late)
   })
-  quorum = yield* makeQuorumClient(joined, members, times, first.options)
+  quorum = yield* makeQuorumClient(members, times, first.options)
   return quorum
 })
 
