@@ -769,8 +769,8 @@ const fixes = {
   },
   "asked-again": {
     file: "packages/ioredis/src/internal/tracking.ts",
-    fixed: "      cancel()\n      onFailure(error)",
-    broken: "      onFailure(error)"
+    fixed: "    end()\n    for (const listener of reports",
+    broken: "    for (const listener of reports"
   },
   "busy-master": {
     file: "packages/ioredis/src/internal/clusterDriver.ts",
