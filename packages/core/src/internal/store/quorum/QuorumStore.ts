@@ -162,7 +162,8 @@ export class QuorumStore {
         conclude: (outcomes, isLast) => {
           const counted = doubtful === undefined ? outcomes : withoutMembers(outcomes, doubtful, command)
           // a release replies a number
-          const releases = rule.holds === "releases" ? withGivenBack(counted as Outcomes<number>, this.members, command) : undefined
+          const releases =
+            rule.holds === "releases" ? withGivenBack(counted as Outcomes<number>, this.members, command) : undefined
           return decide(rule, (releases as Outcomes<A> | undefined) ?? counted, this.required, isLast)
         },
         onDecided: (decision) =>
