@@ -52,17 +52,14 @@ export interface Family<in H> {
 export const scoped = <H extends Guarded, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
-): Effect.Effect<H, AcquireError | E, Scope.Scope> =>
-  asking(family, prepare, true, waiting<H, E>, (held, prepared, fiber) => keep(family, held, prepared, fiber))
+): Effect.Effect<H, AcquireError | E, Scope.Scope> => asking(family, prepare, true, waiting<H, E>, keeping(family))
 
 /** {@link scoped}, trying once. */
 export const tryScoped = <H extends Guarded, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<Option.Option<H>, LockStoreError | Invalid | E, Scope.Scope> =>
-  asking(family, prepare, true, once<H, E>, (held, prepared, fiber) =>
-    held === undefined ? Effect.succeedNone : Effect.asSome(keep(family, held, prepared, fiber))
-  )
+  asking(family, prepare, true, once<H, E>, ifAcquired(keeping(family)))
 
 /** Runs an effect while holding what the request acquires. */
 export const section = <H extends Guarded, E, A, E2, R>(
@@ -70,9 +67,7 @@ export const section = <H extends Guarded, E, A, E2, R>(
   prepare: Prepare<H, E>,
   body: Effect.Effect<A, E2, R>
 ): Effect.Effect<A, AcquireError | LockLost | E | E2, R> =>
-  asking(family, prepare, false, waiting<H, E>, (held, prepared, fiber, restore) =>
-    guarded(family, held, prepared, fiber, restore, body)
-  )
+  asking(family, prepare, false, waiting<H, E>, guarding(family, body))
 
 /** {@link section}, trying once. */
 export const trySection = <H extends Guarded, E, A, E2, R>(
@@ -80,14 +75,7 @@ export const trySection = <H extends Guarded, E, A, E2, R>(
   prepare: Prepare<H, E>,
   body: Effect.Effect<A, E2, R>
 ): Effect.Effect<Option.Option<A>, LockStoreError | LockLost | Invalid | E | E2, R> =>
-  asking(
-    family,
-    prepare,
-    false,
-    once<H, E>,
-    (held, prepared, fiber, restore): Effect.Effect<Option.Option<A>, LockStoreError | LockLost | E2, R> =>
-      held === undefined ? Effect.succeedNone : Effect.asSome(guarded(family, held, prepared, fiber, restore, body))
-  )
+  asking(family, prepare, false, once<H, E>, ifAcquired(guarding(family, body)))
 
 /** Acquires without releasing: other code releases it later. */
 export const acquired = <H extends Guarded, E>(
@@ -112,13 +100,27 @@ const isTracing = (fiber: Running): boolean => fiber.cache.span !== undefined
 const scopeOf = (fiber: Running): Scope.Scope =>
   Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
 
+/** What to do with the answer to a request of a fiber. */
+type Use<Answer, H extends Guarded, A, E, R> = (
+  answer: Answer,
+  prepared: Prepared<H, unknown>,
+  fiber: Running,
+  restore: Restore
+) => Effect.Effect<A, E, R>
+
+/** Does something with what was acquired, if it was. */
+const ifAcquired =
+  <H extends Guarded, A, E, R>(use: Use<H, H, A, E, R>): Use<H | undefined, H, Option.Option<A>, E, R> =>
+  (held, prepared, fiber, restore) =>
+    held === undefined ? Effect.succeedNone : Effect.asSome(use(held, prepared, fiber, restore))
+
 /** Prepares a request, for the scope of its fiber or for no scope, sends it, and continues with `f`. */
 const asking = <H extends Guarded, E, Answer, E2, A, E3, R>(
   { acquireSpan }: Family<H>,
   prepare: Prepare<H, E>,
   isScoped: boolean,
   ask: (prepared: Prepared<H, E>, restore: Restore) => Effect.Effect<Answer, E2>,
-  f: (answer: Answer, prepared: Prepared<H, E>, fiber: Running, restore: Restore) => Effect.Effect<A, E3, R>
+  f: Use<Answer, H, A, E3, R>
 ): Effect.Effect<A, E2 | E3 | Invalid, R> =>
   Effect.withFiber<A, E2 | E3 | Invalid, R>((fiber) => {
     const prepared = prepare(fiber, isScoped ? scopeOf(fiber) : undefined)
@@ -143,18 +145,15 @@ const failed = <E>(cause: Cause.Cause<E>): Effect.Effect<never, E | InvalidLockO
 }
 
 /** Keeps what was acquired until the scope closes. */
-const keep = <H extends Guarded>(
-  family: Family<H>,
-  held: H,
-  prepared: Prepared<H, unknown>,
-  fiber: Running
-): Effect.Effect<H> => {
-  const scope = scopeOf(fiber)
-  const kept = Effect.as(Scope.addFinalizerExit(scope, releaseOrWarn(family, held)), held)
-  return isTracing(fiber)
-    ? Effect.andThen(traceHoldUntilClosed(family.holdSpan, prepared, held, family.spanAttributes(held), scope), kept)
-    : kept
-}
+const keeping =
+  <H extends Guarded>(family: Family<H>): Use<H, H, H, never, never> =>
+  (held, prepared, fiber) => {
+    const scope = scopeOf(fiber)
+    const kept = Effect.as(Scope.addFinalizerExit(scope, releaseOrWarn(family, held)), held)
+    return isTracing(fiber)
+      ? Effect.andThen(traceHoldUntilClosed(family.holdSpan, prepared, held, family.spanAttributes(held), scope), kept)
+      : kept
+  }
 
 /** A finalizer that refers to the holding alone, as many holdings may live for long. */
 const releaseOrWarn =
@@ -164,21 +163,19 @@ const releaseOrWarn =
       isClosed(problems) ? Effect.void : warn(held, problems)
     )
 
-const guarded = <H extends Guarded, A, E, R>(
-  family: Family<H>,
-  held: H,
-  prepared: Prepared<H, unknown>,
-  fiber: Running,
-  restore: Restore,
-  body: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | LockLost | LockStoreError, R> => {
-  const { holdSpan, inside, spanAttributes } = family
-  const scheduler = new SectionScheduler(held, fiber.cache.scheduler)
-  const inner = Effect.updateContext(body, (context: Context.Context<R>) => {
-    const scheduled = Context.add(context, Scheduler, scheduler)
-    return inside === undefined ? scheduled : inside(scheduled, held, fiber)
-  })
-  if (!isTracing(fiber)) return guard(held, scheduler, inner, restore)
-  const traced = Effect.suspend(() => guard(held, scheduler, inner, restore))
-  return traceHold(holdSpan, prepared, held, spanAttributes(held), traced)
-}
+/** Runs the body under what was acquired, and releases it. */
+const guarding =
+  <H extends Guarded, A, E, R>(
+    { holdSpan, inside, spanAttributes }: Family<H>,
+    body: Effect.Effect<A, E, R>
+  ): Use<H, H, A, E | LockLost | LockStoreError, R> =>
+  (held, prepared, fiber, restore) => {
+    const scheduler = new SectionScheduler(held, fiber.cache.scheduler)
+    const inner = Effect.updateContext(body, (context: Context.Context<R>) => {
+      const scheduled = Context.add(context, Scheduler, scheduler)
+      return inside === undefined ? scheduled : inside(scheduled, held, fiber)
+    })
+    if (!isTracing(fiber)) return guard(held, scheduler, inner, restore)
+    const traced = Effect.suspend(() => guard(held, scheduler, inner, restore))
+    return traceHold(holdSpan, prepared, held, spanAttributes(held), traced)
+  }
