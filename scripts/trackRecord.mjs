@@ -281,7 +281,7 @@ const fixes = {
   "max-hold-fixed": {
     file: `${internal}/acquire/ask.ts`,
     fixed: "(isRenewed ? maxHoldMillis : Math.max(maxHoldMillis, leaseMillis))",
-    broken: "maxHoldMillis"
+    broken: "(isRenewed ? maxHoldMillis : Math.max(maxHoldMillis, leaseMillis - leaseMillis))"
   },
   "repeated-first": {
     file: `${internal}/hold/release.ts`,
@@ -341,8 +341,8 @@ const fixes = {
   },
   "own-reads": {
     file: `${internal}/acquire/reenter.ts`,
-    fixed: "const writer = mine === undefined ? writerOf(request) : undefined",
-    broken: "const writer = mine === null ? writerOf(request) : undefined"
+    fixed: "const own = ownLease(request)",
+    broken: 'const own = kind.mode === "read" ? client.leases.find(keys.lock, "read", identity) : ownLease(request)'
   },
   "owner-reads": {
     file: `${internal}/acquire/waitInLine.ts`,

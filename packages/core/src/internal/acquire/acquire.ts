@@ -88,11 +88,13 @@ export const tryAcquire = (
   request: AcquireRequest,
   restore: Restore
 ): Effect.Effect<Hold | undefined, LockReentered | LockStoreError> =>
-  reenterOr(request, restore, Number.NEGATIVE_INFINITY, () => {
-    const ask = new Ask(request, { waits: false, startedAt: request.client.now() })
-    return acquireOnce<Hold | undefined, LockStoreError>(request, ask, {
-      restore,
-      onGranted: Effect.succeed<Hold>,
-      onRefused: () => Effect.undefined
-    })
-  })
+  request.client.leases.has(request.keys.lock)
+    ? reenterOr(request, restore, Number.NEGATIVE_INFINITY, () => askOnce(request, restore))
+    : askOnce(request, restore)
+
+const askOnce = (request: AcquireRequest, restore: Restore): Effect.Effect<Hold | undefined, LockStoreError> =>
+  acquireOnce<Hold | undefined, LockStoreError>(
+    request,
+    new Ask(request, { waits: false, startedAt: request.client.now() }),
+    { restore, onGranted: Effect.succeed<Hold>, onRefused: () => Effect.undefined }
+  )

@@ -102,13 +102,12 @@ export class Ask implements OwnerRef, AcquireParams {
 }
 
 /** The write lock that the caller of a read lock holds. */
-export const writerOf = ({ client, identity, keys, kind }: AcquireRequest): Lease | undefined =>
+const writerOf = ({ client, identity, keys, kind }: AcquireRequest): Lease | undefined =>
   kind.mode === "read" ? client.leases.find(keys.lock, "write", identity) : undefined
 
-/** Whether the caller holds the lock already, so that its request waits for nobody. */
-export const holdsLock = (request: AcquireRequest): boolean =>
-  request.client.leases.find(request.keys.lock, request.kind.mode, request.identity) !== undefined ||
-  writerOf(request) !== undefined
+/** The lease by which the caller holds the lock already, so that its request waits for nobody; for a reader also that of its write lock. */
+export const ownLease = (request: AcquireRequest): Lease | undefined =>
+  request.client.leases.find(request.keys.lock, request.kind.mode, request.identity) ?? writerOf(request)
 
 /** The number of messages so far that wake a waiter; undefined while it would not hear them. */
 const messagesSeenOf = (request: AcquireRequest): number | undefined => {
@@ -157,7 +156,7 @@ export const acquireOnce = <A, E>(
       if (lease === undefined) {
         const failure = grantedTooLate(ask.name, command.operation.name, now - sentAt, leaseMillis)
         const transient = waits && isRetryable(failure) ? failure : undefined
-        return failed(ask, outcomes, transient, true, rollback(ask, leaseMillis), Effect.fail(failure))
+        return failed(ask, outcomes, transient, rollback(ask, leaseMillis), Effect.fail(failure))
       }
       const hold = possess(request, lease.begin(new Hold(lease, request)), ask.startedAt)
       // only now: a waiter that is resumed here runs at once, and must see that this process holds the lock
@@ -170,9 +169,9 @@ export const acquireOnce = <A, E>(
       if (!isUnknown) outcomes.onNotRun?.()
       const transient = waits ? transientFailure(cause) : undefined
       const terms = { isForbidden: isForbidden(cause), asksAgain: transient !== undefined }
-      const undone = isUnknown ? rollbackUnknown(ask, leaseMillis, terms) : Effect.void
+      const undone = isUnknown ? rollbackUnknown(ask, leaseMillis, terms) : undefined
       const described = describeWrongType(client, [{ expected: kind.title, key: ask.keys.lock }], cause)
-      return failed(ask, outcomes, transient, isUnknown, undone, restore(described))
+      return failed(ask, outcomes, transient, undone, restore(described))
     }
   )
 }
@@ -194,22 +193,23 @@ const takeBackMinority = <A, E>(
   })
 }
 
-/** After a failure: what may have been granted is `undone`. After one that is `transient`, the caller goes on; else it fails for good. */
+/**
+ * After a failure: what may have been granted is `undone`, undefined if nothing can have been. After one that is `transient` the caller goes
+ * on, else it fails for good.
+ */
 const failed = <A, E>(
   { kind }: Ask,
   outcomes: Outcomes<A, E>,
   transient: LockStoreError | undefined,
-  mayHaveRun: boolean,
-  undone: Effect.Effect<void>,
+  undone: Effect.Effect<void> | undefined,
   forGood: Effect.Effect<never, LockStoreError>
 ): Effect.Effect<A, E | LockStoreError> => {
-  if (transient === undefined) {
-    outcomes.onSettled?.(false)
-    return Effect.andThen(undone, forGood)
-  }
-  const goesOn = Effect.suspend(() => outcomes.onRefused(transient, mayHaveRun))
+  if (transient === undefined) outcomes.onSettled?.(false)
+  const next: Effect.Effect<A, E | LockStoreError> =
+    transient === undefined ? forGood : Effect.suspend(() => outcomes.onRefused(transient, undone !== undefined))
   // a waiter with a place in Redis retries with the same owner id, and counts the lease from then
-  return kind.queued ? goesOn : Effect.andThen(undone, goesOn)
+  const keepsOwner = transient !== undefined && kind.queued
+  return undone === undefined || keepsOwner ? next : Effect.andThen(undone, next)
 }
 
 /**
@@ -236,7 +236,7 @@ export const takeOver = (request: AcquireRequest, grant: Grant, startedAt: numbe
 const leastLeft = 0.5
 
 /** Goes on with a hold that has just begun, after it has ended the holds that it proves lost. */
-export const begun = <A, E>(hold: Hold, then: Pick<Outcomes<A, E>, "onGranted">): Effect.Effect<A> =>
+export const begun = <A>(hold: Hold, then: Pick<Outcomes<A, unknown>, "onGranted">): Effect.Effect<A> =>
   loseOthers(hold) ? Effect.flatMap(inOwnTurn(hold.lease.client), () => then.onGranted(hold)) : then.onGranted(hold)
 
 /** Records a lease with its outermost hold. */

@@ -10,7 +10,7 @@ import { rollbackHold } from "../hold/rollback.ts"
 import { transientFailure } from "../store/failures.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import { Outage } from "../wait/Outage.ts"
-import { acquireOnce, type AcquireRequest, Ask, writerOf } from "./ask.ts"
+import { acquireOnce, type AcquireRequest, Ask, ownLease } from "./ask.ts"
 import { pauseAfterFailure } from "./untilServed.ts"
 
 /**
@@ -26,21 +26,21 @@ export const reenterOr = <A, E>(
   outage?: Outage
 ): Effect.Effect<Hold | A, LockReentered | LockStoreError | E> => {
   const { client, identity, keys, kind, name } = request
-  const mine = client.leases.find(keys.lock, kind.mode, identity)
-  const writer = mine === undefined ? writerOf(request) : undefined
-  if (mine === undefined && writer === undefined) {
+  const own = ownLease(request)
+  if (own === undefined) {
     return kind.mode === "write" && client.leases.find(keys.lock, "read", identity) !== undefined
       ? Effect.fail(new LockReentered({ lock: name, attempt: "upgrade" }))
       : otherwise()
   }
   const again = () => reenterOr(request, restore, waitsUntil, otherwise, outage)
-  if (mine !== undefined) {
+  const readsUnder = own.kind.mode !== kind.mode
+  if (!readsUnder) {
     if (!kind.reentrant) return Effect.fail(new LockReentered({ lock: name, attempt: "reenter" }))
-    const left = mine.innerReleaseUntil - client.now()
+    const left = own.innerReleaseUntil - client.now()
     // an inner release that may still take effect would end the new hold instead of its own
     if (left >= 0) return Effect.andThen(restore(Effect.sleep(left + 1)), Effect.suspend(again))
   }
-  const entered = mine === undefined ? readUnder(writer!, request, restore) : addHold(request, mine, restore)
+  const entered = readsUnder ? readUnder(own, request, restore) : addHold(request, own, restore)
   return Effect.matchCauseEffect(entered, {
     onSuccess: (hold) => (hold === undefined ? again() : Effect.succeed(hold)),
     onFailure: (cause) => {

@@ -13,7 +13,7 @@ import { backOff } from "../options/acquireOptions.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import type { Grant } from "../wait/stage.ts"
 import type { Place } from "../wait/Subscriptions.ts"
-import { acquireOnce, type AcquireRequest, Ask, begun, type Denial, holdsLock, takeOver } from "./ask.ts"
+import { acquireOnce, type AcquireRequest, Ask, begun, type Denial, ownLease, takeOver } from "./ask.ts"
 import { reenterOr } from "./reenter.ts"
 import { gaveUp, untilServed, type Wait } from "./untilServed.ts"
 
@@ -101,7 +101,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     if (this.#hasEnded) return Effect.void
     if (waiter.hasTurn) this.#listen()
     // its owner may have acquired the lock while its request was under way
-    else if (holdsLock(this.request)) return Effect.void
+    else if (ownLease(this.request) !== undefined) return Effect.void
     return line.sleep(waiter)
   }
 
