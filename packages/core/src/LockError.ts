@@ -101,7 +101,7 @@ const noPermitsText = (
   { available, exists, wanted }: NonNullable<LockTimeout["permits"]>
 ): string =>
   exists === false
-    ? `Semaphore "${semaphore}" did not exist${within}. ` + `Create it with trySetPermits, or pass permits to make.`
+    ? `Semaphore "${semaphore}" did not exist${within}. Create it with trySetPermits, or pass permits to make.`
     : `Semaphore "${semaphore}" did not have ${wanted} free permit${wanted === 1 ? "" : "s"}${within}` +
       (available === undefined ? "." : `; it had ${available}.`)
 

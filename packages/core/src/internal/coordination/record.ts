@@ -22,12 +22,12 @@ import type { LockClient } from "../client/LockClient.ts"
 import type { Hold } from "../hold/Hold.ts"
 import type { LockImpl } from "../locks/LockImpl.ts"
 import { type Invalid, isInvalid, parsePeriod } from "../options/acquireOptions.ts"
-import { isFinal } from "../store/failures.ts"
+import { afterWork, isFinal } from "../store/failures.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { clear, type LockRecord, read, type RecordState, type RecordUse, write } from "../store/operations/record.ts"
 import { growing, jittered } from "../time/clock.ts"
 
-export type { RecordState }
+export { afterWork, type RecordState }
 
 /** The record of one use beside one lock. */
 export class HolderRecord {
