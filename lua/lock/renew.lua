@@ -4,18 +4,25 @@
 -- KEYS[i]    a lock
 -- ARGV[1]    lease, milliseconds; 0 to write nothing
 -- ARGV[i+1]  the owner of KEYS[i]
+-- ARGV[..]   only if each has a lease of its own: these leases, in place of ARGV[1]
 --
 -- reply      per key: 1 extended, 0 not held by this owner
 --@urgent
 
-local lease = tonumber(ARGV[1])
+local text = ARGV[1]
+local lease = tonumber(text)
+local own = #ARGV > #KEYS + 1 and #KEYS + 1
 local replies = {}
 for i, lock in ipairs(KEYS) do
+  if own then
+    text = ARGV[own + i]
+    lease = tonumber(text)
+  end
   -- pcall: a foreign type at one name must not stop the others
   if redis.pcall('HEXISTS', lock, ARGV[i + 1]) == 1 then
     local left = redis.call('PTTL', lock)
     if left >= 0 and left < lease then
-      redis.call('PEXPIRE', lock, ARGV[1])
+      redis.call('PEXPIRE', lock, text)
     end
     replies[i] = 1
   else

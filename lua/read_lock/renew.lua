@@ -4,8 +4,7 @@
 --
 -- KEYS     per reader: the lock, { reader = epoch milliseconds at which the last of its
 --          holds ends }, our own zset, then each of its holds
--- ARGV[1]  lease, milliseconds; 0 to extend nothing
--- ARGV[..] per reader: owner, number of holds
+-- ARGV     per reader: lease, milliseconds (0 to extend nothing), owner, number of holds
 --
 -- reply    per reader: 1 extended, 0 not held by this owner
 --@urgent
@@ -15,13 +14,13 @@
 redis.pcall('HDEL', KEYS[1], '')
 local time = redis.call('TIME')
 --@include readers/note_reader
-local lease = tonumber(ARGV[1])
 local replies = {}
 local key = 1
 
-for i = 2, #ARGV, 2 do
-  local lock, readers, holds = KEYS[key], KEYS[key + 1], tonumber(ARGV[i + 1])
-  local held = redis.pcall('HGET', lock, ARGV[i])
+for i = 1, #ARGV, 3 do
+  local lease, owner, holds = tonumber(ARGV[i]), ARGV[i + 1], tonumber(ARGV[i + 2])
+  local lock, readers = KEYS[key], KEYS[key + 1]
+  local held = redis.pcall('HGET', lock, owner)
   -- a server of a quorum may have missed a hold
   local last = type(held) == 'string' and key + 1 + math.min(holds, tonumber(held)) or key + 1
   replies[#replies + 1] = 0
@@ -34,16 +33,16 @@ for i = 2, #ARGV, 2 do
     for hold = key + 2, last do
       local left = redis.call('PTTL', KEYS[hold])
       if left == -2 and lease > 0 then
-        redis.call('SET', KEYS[hold], 1, 'PX', ARGV[1])
+        redis.call('SET', KEYS[hold], 1, 'PX', lease)
       elseif left < lease then
-        redis.call('PEXPIRE', KEYS[hold], ARGV[1])
+        redis.call('PEXPIRE', KEYS[hold], lease)
       end
     end
     local left = redis.call('PTTL', lock)
     if left >= 0 and left < lease then
-      redis.call('PEXPIRE', lock, ARGV[1])
+      redis.call('PEXPIRE', lock, lease)
     end
-    note_reader(readers, ARGV[i], lock, lease)
+    note_reader(readers, owner, lock, lease)
   end
   key = key + 2 + holds
 end

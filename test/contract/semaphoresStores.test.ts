@@ -169,7 +169,11 @@ const commandOf = (op: Op, prefix: string): Command => {
     case "permit_semaphore/try_release":
       return [op.operation, [key, zset, ...tells], ["PUBLISH", ...some]]
     case "permit_semaphore/renew":
-      return [op.operation, names.map((name) => `{${at(name)}}:timeout`), [lease, some.join(","), ids[op.first]!]]
+      return [
+        op.operation,
+        names.map((name) => `{${at(name)}}:timeout`),
+        [lease, some.join(","), lease, ids[op.first]!]
+      ]
     case "permit_semaphore/count":
       return [op.operation, [key, zset, ...tells], ["PUBLISH"]]
     case "permit_semaphore/set":

@@ -240,7 +240,10 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
         [owner, "PUBLISH", lease]
       ]
     case "lock/renew":
-      return [names.map((name) => prefix + name), [lease, owner, owner]]
+      return [
+        names.map((name) => prefix + name),
+        [lease, owner, owner, ...(op.times % 2 === 0 ? [] : [lease, lease * op.times])]
+      ]
     case "lock/force_release":
       return [
         [lock, channel],
@@ -336,7 +339,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
       const holds = Array.from({ length: op.count }, (_, i) => i + 1)
       return [
         [lock, readers, ...holds.map((number) => hold(owner, number)), lock, readers, hold(other, 1)],
-        [lease, owner, op.count, other, 1]
+        [lease, owner, op.count, lease * op.times, other, 1]
       ]
     }
     case "read_lock/force_release":

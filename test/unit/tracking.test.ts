@@ -187,6 +187,28 @@ describe("a store that tells of changes", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("Readers with fixed leases of different lengths are verified together, each up to its own end", () =>
+    Effect.gen(function* () {
+      const it = yield* site()
+      const { readLock } = ReadWriteLock.make("a")
+      const leases = ["1 hour", "10 minutes", "30 minutes"] as const
+      yield* Effect.forEach(leases, (leaseTime) =>
+        Effect.never.pipe(
+          Lock.withLock(readLock, { leaseTime }),
+          as(it.client),
+          Effect.forkChild({ startImmediately: true })
+        )
+      )
+      yield* TestClock.adjust("1 second")
+      yield* it.begin
+      yield* TestClock.adjust("2 seconds")
+      it.operations.length = 0
+      yield* it.tell("a")
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(it.operations, ["client/track", "read_lock/renew", "client/track"])
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("A key that changes all the time is verified at most every 50 ms", () =>
     Effect.gen(function* () {
       const it = yield* site()

@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { LockClient } from "../client/LockClient.ts"
 import { deadlineOf, leaseUntil } from "../options/acquireOptions.ts"
+import type { Leases } from "../store/operations/lock.ts"
 import { start } from "../store/startable.ts"
 import { type Alarm, DueQueue } from "../time/clock.ts"
 import type { Lease } from "./Lease.ts"
@@ -82,17 +83,11 @@ export class Watchdog implements Alarm {
   /** {@link verify} for leases that somebody may have shortened: extends them again, until Redis keeps them as long as they last here. */
   verifyLength(leases: ReadonlyArray<Lease>): void {
     const now = this.#client.now()
-    const extend = (batch: ReadonlyArray<Lease>) => {
-      const leaseMillis = leaseUntil(Math.min(...batch.map(({ deadline }) => deadline)), now)
-      for (const lease of batch) lease.asksFor(leaseMillis, now)
-      this.#verify(batch, leaseMillis)
-    }
-    // what the watchdog renews long before the first of its batch ends
-    const isRenewed = ({ deadline, renewedHolds }: Lease) =>
-      renewedHolds > 0 && deadline - now <= this.#client.options.watchdogLeaseMillis
-    const all = held(leases, now)
-    this.inBatches(all.filter(isRenewed), batchSize, extend)
-    for (const lease of all) if (!isRenewed(lease)) extend([lease])
+    this.inBatches(held(leases, now), batchSize, (batch) => {
+      const lengths = batch.map(({ deadline }) => leaseUntil(deadline, now))
+      for (let i = 0; i < batch.length; i++) batch[i]!.asksFor(lengths[i]!, now)
+      this.#verify(batch, lengths)
+    })
   }
 
   get leases(): ReadonlyArray<Lease> {
@@ -145,9 +140,9 @@ export class Watchdog implements Alarm {
    * A renewal by nothing writes nothing, but its reply says which leases are still held. A failure says nothing; what may have been shortened
    * is extended the next time.
    */
-  #verify(batch: ReadonlyArray<Lease>, leaseMillis: number): void {
+  #verify(batch: ReadonlyArray<Lease>, leases: Leases): void {
     this.#client.fork(
-      Effect.matchCause(this.#client.store.run(batch[0]!.kind.renew(batch, leaseMillis)), {
+      Effect.matchCause(this.#client.store.run(batch[0]!.kind.renew(batch, leases)), {
         onSuccess: (replies) => {
           for (let i = 0; i < batch.length; i++) {
             const lease = batch[i]!
@@ -155,7 +150,7 @@ export class Watchdog implements Alarm {
           }
         },
         onFailure: () => {
-          if (leaseMillis > 0) this.#client.tracking.writes(batch.map(({ keys }) => keys.lock))
+          if (leases !== 0) this.#client.tracking.writes(batch.map(({ keys }) => keys.lock))
         }
       })
     )

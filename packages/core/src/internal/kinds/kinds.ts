@@ -8,7 +8,7 @@ import { handOverMillis } from "../options/ClientOptions.ts"
 import { type LockKeys, semaphoreChannel } from "../store/keys.ts"
 import * as fairLock from "../store/operations/fairLock.ts"
 import * as lock from "../store/operations/lock.ts"
-import type { HandOverTerms, TakesPlace } from "../store/operations/lock.ts"
+import type { HandOverTerms, Leases, TakesPlace } from "../store/operations/lock.ts"
 import type { PermitsReply, Wants } from "../store/operations/permitPlaces.ts"
 import * as permitSemaphore from "../store/operations/permitSemaphore.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
@@ -106,7 +106,7 @@ export interface LockProtocol {
   /** Extends the leases of many owners of this mode, all in one slot; replies 1, 0, or -1 (a quorum cannot tell) for each. */
   readonly renew: (
     ownerRefs: ReadonlyArray<OwnerRef & { readonly holds: number }>,
-    leaseMillis: number
+    leases: Leases
   ) => StoreCommand<ReadonlyArray<number>>
   /** Takes the lock from these owners, or without any from whoever holds it; replies 1, or 0 if nobody or others held it. */
   readonly forceRelease: (keys: LockKeys, publish: string, owners: ReadonlyArray<string>) => StoreCommand<number>
@@ -329,10 +329,10 @@ export const write: LockProtocol = {
     const placeOwner = keepsPlace ? "" : placeOwnerOf(ownerRef)
     return readWriteLock.releaseWrite(keys, owner, publish, placeOwner, handOverTerms(ownerRef))
   },
-  renew: (ownerRefs, leaseMillis) =>
+  renew: (ownerRefs, leases) =>
     lock.renew(
       ownerRefs.map(({ keys, owner }) => ({ keys, owner: field(owner) })),
-      leaseMillis
+      leases
     ),
   forceRelease: readWriteLock.forceReleaseWrite
 }

@@ -151,15 +151,20 @@ export const keep = (
 ): StoreCommand<number> =>
   command(operations.keep, queued ? [lock, channel, queue] : [lock, channel], [owner, publish, millis])
 
+/** One for all owners, or one for each. */
+export type Leases = number | ReadonlyArray<number>
+
+export const leaseOf = (leases: Leases, index: number): number => (typeof leases === "number" ? leases : leases[index]!)
+
 /** Replies 1, 0 or -1 (a quorum cannot tell) for each owner. */
 export const renew = (
   held: ReadonlyArray<{ readonly keys: LockKeys; readonly owner: string }>,
-  leaseMillis: number
+  leases: Leases
 ): StoreCommand<ReadonlyArray<number>> =>
   command(
     operations.renew,
     held.map(({ keys }) => keys.lock),
-    [leaseMillis, ...held.map(({ owner }) => owner)]
+    [leaseOf(leases, 0), ...held.map(({ owner }) => owner), ...(typeof leases === "number" ? [] : leases)]
   )
 
 /** Takes it from these owners, or without any from its holder; replies 1, or 0 if nobody or others held it. */

@@ -3,6 +3,7 @@
  * created; undefined not to create it.
  */
 import { type LockKeys, permitIds } from "../keys.ts"
+import { leaseOf, type Leases } from "./lock.ts"
 import { command, doneReply, numberReply, numbersReply, operation, type StoreCommand } from "./StoreOperation.ts"
 import { type PermitsReply, tellingKeys, type TellingStore, type Wants, wantsArgs } from "./permitPlaces.ts"
 
@@ -66,12 +67,12 @@ export const tryRelease = (key: string, ids: ReadonlyArray<string>, store: Telli
 /** Replies 1 or 0 for each; the owner of several is their ids, joined by commas. */
 export const renew = (
   held: ReadonlyArray<{ readonly keys: LockKeys; readonly owner: string }>,
-  leaseMillis: number
+  leases: Leases
 ): StoreCommand<ReadonlyArray<number>> =>
   command(
     operations.renew,
     held.map(({ keys }) => permitIds(keys.lock)),
-    [leaseMillis, ...held.map(({ owner }) => owner)]
+    held.flatMap(({ owner }, i) => [leaseOf(leases, i), owner])
   )
 
 /** Replies whether anything has changed. */

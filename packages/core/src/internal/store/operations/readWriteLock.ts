@@ -2,7 +2,7 @@
  * `lua/read_lock/` and `lua/write_lock/`: the two sides of Redisson's RReadWriteLock.
  */
 import type { LockKeys } from "../keys.ts"
-import { type HandOverTerms, placeArguments, type TakesPlace } from "./lock.ts"
+import { type HandOverTerms, leaseOf, type Leases, placeArguments, type TakesPlace } from "./lock.ts"
 import {
   type AcquireReply,
   acquireReply,
@@ -163,7 +163,7 @@ interface Reader {
   readonly holds: number
 }
 
-export const renewRead = (readers: ReadonlyArray<Reader>, leaseMillis: number): StoreCommand<ReadonlyArray<number>> =>
+export const renewRead = (readers: ReadonlyArray<Reader>, leases: Leases): StoreCommand<ReadonlyArray<number>> =>
   command(
     operations.renewRead,
     readers.flatMap(({ holds, keys, owner }) => [
@@ -171,7 +171,7 @@ export const renewRead = (readers: ReadonlyArray<Reader>, leaseMillis: number): 
       keys.readers,
       ...Array.from({ length: holds }, (_, i) => keys.readHold(owner, i + 1))
     ]),
-    [leaseMillis, ...readers.flatMap(({ holds, owner }) => [owner, holds])]
+    readers.flatMap(({ holds, owner }, i) => [leaseOf(leases, i), owner, holds])
   )
 
 /** Takes it from these owners, or without any from all of its side; replies 1, or 0 if nobody or others held it. */
