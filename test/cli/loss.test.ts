@@ -185,20 +185,34 @@ describe("when Redis cannot be reached any more", { concurrent: true }, () => {
     })
   )
 
-  it.live("If the command has ended by itself without Redis, its code stands, with a warning", () =>
-    Effect.gen(function* () {
-      const server = yield* RedisServer.start()
-      const script = "echo ready; read line; exit 3"
-      const running = yield* start(["run", "--redis", server.url, freshName("cli"), "--", "sh", "-c", script])
-      yield* running.says("ready\n")
-      yield* server.kill
-      yield* running.write("\n")
-      const ended = yield* running.ended
-      assert.deepStrictEqual([ended.code, ended.stdout], [3, "ready\n"])
-      // before it perhaps one about the connection, and where that took long one about renewals
-      assert.match(ended.stderr, /^redis-lock: .*the lock frees itself when its lease ends.*\n$/m)
-      assert.strictEqual(ended.stderr.match(/frees itself/g)?.length, 1)
-    })
+  it.live.each([
+    ["lock", [], "the lock frees itself when its lease ends"],
+    ["permit", ["--permits", "2"], "the permits come back when their lease ends"]
+  ] as const)(
+    "If the command has ended by itself without Redis, its code stands, with a warning: %s",
+    ([, kind, expect]) =>
+      Effect.gen(function* () {
+        const server = yield* RedisServer.start()
+        const script = "echo ready; read line; exit 3"
+        const running = yield* start([
+          "run",
+          ...kind,
+          "--redis",
+          server.url,
+          freshName("cli"),
+          "--",
+          "sh",
+          "-c",
+          script
+        ])
+        yield* running.says("ready\n")
+        yield* server.kill
+        yield* running.write("\n")
+        const ended = yield* running.ended
+        assert.deepStrictEqual([ended.code, ended.stdout], [3, "ready\n"])
+        // before it perhaps one about the connection, and where that took long one about renewals
+        assert.strictEqual(ended.stderr.split(expect).length, 2, ended.stderr)
+      })
   )
 })
 

@@ -333,9 +333,11 @@ const unconfirmed = (
 
 /** What to expect of a release that is repeated in the background. */
 const outlook = ({ kind }: Lease): string =>
-  kind.isLeased
+  kind.mode !== "permit"
     ? "the lock frees itself when its lease ends"
-    : "the permits are given back as soon as Redis answers this process"
+    : kind.isLeased
+      ? "the permits come back when their lease ends"
+      : "the permits are given back as soon as Redis answers this process"
 
 /** Warns that anonymous permits are not given back, which no lease frees. */
 export const warnOfPermits = (
