@@ -101,6 +101,15 @@ export const serviceOf = <E>(layer: Layer.Layer<RedisLock.RedisLock, E>): Effect
 export const clientOf = ({ store }: Pick<TestStore, "store">, options?: RedisLock.RedisLockOptions) =>
   serviceOf(clientLayer(store, options))
 
+/** A store, and a client of it with each of these options. */
+export const storeWith = <const All extends ReadonlyArray<RedisLock.RedisLockOptions>>(
+  ...options: All
+): Effect.Effect<readonly [TestStore, ...{ [K in keyof All]: Service }], never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const server = yield* testStore()
+    return [server, ...(yield* Effect.forEach(options, (each) => clientOf(server, each)))] as never
+  })
+
 export const clientLayer = (store: Store, options?: RedisLock.RedisLockOptions) =>
   RedisLock.layerFromStore(options).pipe(Layer.provide(Layer.succeed(LockStore.LockStore, store)), Layer.orDie)
 
