@@ -20,6 +20,7 @@ import {
 import { unreachable, wrappedStore } from "../kit/wrappedStore.ts"
 import { fakeDriver } from "../kit/fakeDriver.ts"
 import { expectWarning } from "../run/logs.ts"
+import { test } from "../kit/test.ts"
 
 const names = Array.from({ length: 200 }, (_, i) => `lock ${i}`)
 
@@ -49,97 +50,85 @@ const denials = (service: Service) =>
     for (const request of asked) assert.isTrue(Option.isNone(yield* Fiber.join(request)))
   })
 
-it.effect(
-  "Of a quorum of which only some servers are clusters, locks of different slots are not renewed together",
-  () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const renewed: Array<ReadonlyArray<string>> = []
-      const clusters = stores.slice(1).map(({ store }) => ({
-        store: {
-          ...wrappedStore(store, ({ keys, operation, run }) => {
-            if (operation === "lock/renew") renewed.push(keys)
-            return run()
-          }),
-          slot: (key: string) => key.charCodeAt(0)
-        }
-      }))
-      const run = as(yield* quorumOf([stores[0]!, ...clusters]))
-      yield* run(Effect.all(["a", "b", "ab"].map((name) => Lock.scoped(name))))
-      yield* TestClock.adjust("12 seconds")
-      assert.sameDeepMembers(
-        renewed.map((keys) => keys.toSorted()),
-        [["a", "ab"], ["b"], ["a", "ab"], ["b"]]
-      )
-    }).pipe(Effect.scoped)
-)
+test("Of a quorum of which only some servers are clusters, locks of different slots are not renewed together", function* () {
+  const stores = yield* testStores(3)
+  const renewed: Array<ReadonlyArray<string>> = []
+  const clusters = stores.slice(1).map(({ store }) => ({
+    store: {
+      ...wrappedStore(store, ({ keys, operation, run }) => {
+        if (operation === "lock/renew") renewed.push(keys)
+        return run()
+      }),
+      slot: (key: string) => key.charCodeAt(0)
+    }
+  }))
+  const run = as(yield* quorumOf([stores[0]!, ...clusters]))
+  yield* run(Effect.all(["a", "b", "ab"].map((name) => Lock.scoped(name))))
+  yield* TestClock.adjust("12 seconds")
+  assert.sameDeepMembers(
+    renewed.map((keys) => keys.toSorted()),
+    [["a", "ab"], ["b"], ["a", "ab"], ["b"]]
+  )
+})
 
 describe("a member of a quorum that is down", () => {
   for (const reason of ["NotConnected", "ConnectionLost"] as const) {
-    it.effect(
-      `A member that fails (${reason}) is sent about one release a second, however many it is to be told of, and all of them within two seconds once it is back`,
-      () =>
-        Effect.gen(function* () {
-          const stores = yield* testStores(3)
-          const [, , third] = stores as [TestStore, TestStore, TestStore]
-          third.reason = reason
-          const [holder, service] = [yield* quorumOf(stores, unlabelled), yield* quorumOf(stores, unlabelled)]
-          const held = yield* background(as(holder)(Lock.withLock(Effect.never, "held", { leaseTime: "1 hour" })))
-          yield* holdAll(
-            service,
-            Effect.sync(() => {
-              third.refuses = () => true
-            })
-          )
-          yield* denials(service)
-          const { asked } = third
-          yield* TestClock.adjust("10 seconds")
-          assert.isAtLeast(third.asked - asked, 9)
-          assert.isAtMost(third.asked - asked, 15)
-          third.refuses = () => false
-          yield* TestClock.adjust("2 seconds")
-          for (const name of names) assert.isTrue(yield* third.isFree(name))
-          const releases = releasesIn(third)
-          yield* TestClock.adjust("1 minute")
-          assert.strictEqual(releasesIn(third), releases)
-          yield* Fiber.interrupt(held)
-        }).pipe(Effect.scoped)
-    )
-  }
-
-  it.effect("What was denied while a member is not connected is not released anywhere", () =>
-    Effect.gen(function* () {
+    test(`A member that fails (${reason}) is sent about one release a second, however many it is to be told of, and all of them within two seconds once it is back`, function* () {
       const stores = yield* testStores(3)
+      const [, , third] = stores as [TestStore, TestStore, TestStore]
+      third.reason = reason
       const [holder, service] = [yield* quorumOf(stores, unlabelled), yield* quorumOf(stores, unlabelled)]
-      yield* background(as(holder)(Lock.withLock(Effect.never, "held")))
-      stores[2]!.isDown = true
-      yield* denials(service)
-      yield* TestClock.adjust("5 seconds")
-      for (const store of stores) assert.strictEqual(releasesIn(store), 0)
-      assert.strictEqual(stores[2]!.asked, 1 + names.length)
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("A release is sent once to each server that answers, also where one of them has lost the lock", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const [first, second, third] = stores as [TestStore, TestStore, TestStore]
-      const section = Effect.andThen(
-        second.delete("a"),
+      const held = yield* background(as(holder)(Lock.withLock(Effect.never, "held", { leaseTime: "1 hour" })))
+      yield* holdAll(
+        service,
         Effect.sync(() => {
-          third.isDown = true
+          third.refuses = () => true
         })
       )
-      const released = yield* background(as(yield* quorumOf(stores, unlabelled))(Lock.withLock(section, "a")))
+      yield* denials(service)
+      const { asked } = third
       yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(released.pollUnsafe(), Exit.void)
-      assert.deepStrictEqual([releasesIn(first), releasesIn(second)], [1, 1])
-      third.isDown = false
+      assert.isAtLeast(third.asked - asked, 9)
+      assert.isAtMost(third.asked - asked, 15)
+      third.refuses = () => false
       yield* TestClock.adjust("2 seconds")
-      assert.strictEqual(releasesIn(third), 1)
-      assert.isTrue(yield* third.isFree("a"))
-    }).pipe(Effect.scoped)
-  )
+      for (const name of names) assert.isTrue(yield* third.isFree(name))
+      const releases = releasesIn(third)
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(releasesIn(third), releases)
+      yield* Fiber.interrupt(held)
+    })
+  }
+
+  test("What was denied while a member is not connected is not released anywhere", function* () {
+    const stores = yield* testStores(3)
+    const [holder, service] = [yield* quorumOf(stores, unlabelled), yield* quorumOf(stores, unlabelled)]
+    yield* background(as(holder)(Lock.withLock(Effect.never, "held")))
+    stores[2]!.isDown = true
+    yield* denials(service)
+    yield* TestClock.adjust("5 seconds")
+    for (const store of stores) assert.strictEqual(releasesIn(store), 0)
+    assert.strictEqual(stores[2]!.asked, 1 + names.length)
+  })
+
+  test("A release is sent once to each server that answers, also where one of them has lost the lock", function* () {
+    const stores = yield* testStores(3)
+    const [first, second, third] = stores as [TestStore, TestStore, TestStore]
+    const section = Effect.andThen(
+      second.delete("a"),
+      Effect.sync(() => {
+        third.isDown = true
+      })
+    )
+    const released = yield* background(as(yield* quorumOf(stores, unlabelled))(Lock.withLock(section, "a")))
+    yield* TestClock.adjust("10 seconds")
+    assert.deepStrictEqual(released.pollUnsafe(), Exit.void)
+    assert.deepStrictEqual([releasesIn(first), releasesIn(second)], [1, 1])
+    third.isDown = false
+    yield* TestClock.adjust("2 seconds")
+    assert.strictEqual(releasesIn(third), 1)
+    assert.isTrue(yield* third.isFree("a"))
+  })
 
   it.effect("The metric of failures rises by about one a second while a member is down, however much is released", () =>
     Effect.gen(function* () {
@@ -160,78 +149,68 @@ describe("a member of a quorum that is down", () => {
     }).pipe(Effect.scoped, withOwnMetrics)
   )
 
-  it.effect("A member that joins late is told once of each release since, and of none any more after that", () =>
-    Effect.gen(function* () {
-      expectWarning(/^One server of the quorum cannot be reached yet/)
-      const [first, second, third] = (yield* testStores(3)) as [TestStore, TestStore, TestStore]
-      let isUp = false
-      const late = Layer.unwrap(
-        Effect.suspend(() =>
-          isUp ? Effect.succeed(clientLayer(third.store, unlabelled)) : Effect.fail(unreachable("connect", "server 3"))
-        )
+  test("A member that joins late is told once of each release since, and of none any more after that", function* () {
+    expectWarning(/^One server of the quorum cannot be reached yet/)
+    const [first, second, third] = (yield* testStores(3)) as [TestStore, TestStore, TestStore]
+    let isUp = false
+    const late = Layer.unwrap(
+      Effect.suspend(() =>
+        isUp ? Effect.succeed(clientLayer(third.store, unlabelled)) : Effect.fail(unreachable("connect", "server 3"))
       )
-      const layers = [first, second].map(({ store }) => clientLayer(store, unlabelled))
-      const service = yield* serviceOf(RedisLock.layerQuorum([...layers, late]))
-      yield* holdAll(service, Effect.void)
-      isUp = true
-      yield* TestClock.adjust("10 seconds")
-      assert.strictEqual(third.asked, names.length)
-      yield* TestClock.adjust("1 minute")
-      assert.strictEqual(third.asked, names.length)
-    }).pipe(Effect.scoped)
-  )
+    )
+    const layers = [first, second].map(({ store }) => clientLayer(store, unlabelled))
+    const service = yield* serviceOf(RedisLock.layerQuorum([...layers, late]))
+    yield* holdAll(service, Effect.void)
+    isUp = true
+    yield* TestClock.adjust("10 seconds")
+    assert.strictEqual(third.asked, names.length)
+    yield* TestClock.adjust("1 minute")
+    assert.strictEqual(third.asked, names.length)
+  })
 
-  it.effect(
-    "A member that is away is told that a reader has left for as long as its longest hold would have lasted",
-    () =>
-      Effect.gen(function* () {
-        const stores = yield* testStores(3)
-        const [, , third] = stores as [TestStore, TestStore, TestStore]
-        const { readLock } = ReadWriteLock.make("a")
-        const [outer, inner] = [yield* Scope.make(), yield* Scope.make()]
-        const enter = (leaseTime: "10 minutes" | "10 seconds", scope: Scope.Scope) =>
-          Scope.provide(Lock.scoped(readLock, { leaseTime }), scope)
-        yield* Effect.andThen(enter("10 minutes", outer), enter("10 seconds", inner)).pipe(
-          Lock.withOwner,
-          as(yield* quorumOf(stores, unlabelled))
-        )
-        third.isDown = true
-        yield* Scope.close(outer, Exit.void)
-        yield* Scope.close(inner, Exit.void)
-        yield* TestClock.adjust("1 minute")
-        assert.isFalse(yield* third.isFree("a"))
-        third.isDown = false
-        yield* TestClock.adjust("2 seconds")
-        assert.isTrue(yield* third.isFree("a"))
-      }).pipe(Effect.scoped)
-  )
+  test("A member that is away is told that a reader has left for as long as its longest hold would have lasted", function* () {
+    const stores = yield* testStores(3)
+    const [, , third] = stores as [TestStore, TestStore, TestStore]
+    const { readLock } = ReadWriteLock.make("a")
+    const [outer, inner] = [yield* Scope.make(), yield* Scope.make()]
+    const enter = (leaseTime: "10 minutes" | "10 seconds", scope: Scope.Scope) =>
+      Scope.provide(Lock.scoped(readLock, { leaseTime }), scope)
+    yield* Effect.andThen(enter("10 minutes", outer), enter("10 seconds", inner)).pipe(
+      Lock.withOwner,
+      as(yield* quorumOf(stores, unlabelled))
+    )
+    third.isDown = true
+    yield* Scope.close(outer, Exit.void)
+    yield* Scope.close(inner, Exit.void)
+    yield* TestClock.adjust("1 minute")
+    assert.isFalse(yield* third.isFree("a"))
+    third.isDown = false
+    yield* TestClock.adjust("2 seconds")
+    assert.isTrue(yield* third.isFree("a"))
+  })
 })
 
 describe("a lock that all members of a quorum deny", () => {
-  it.effect("A denial waits for a member that answers a little later, and then nothing is left to release", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const [holder, service] = [yield* quorumOf(stores, unlabelled), yield* quorumOf(stores, unlabelled)]
-      yield* background(as(holder)(Lock.withLock(Effect.never, "held")))
-      stores.forEach((store, i) => (store.delay = (operation) => (operation === "lock/acquire" ? 1 + 2 * i : 0)))
-      const asked = yield* background(as(service)(Lock.withLockIfAvailable(Effect.void, "held")))
-      for (let passed = 0; passed < 10; passed++) yield* TestClock.adjust("1 millis")
-      assert.isTrue(Option.isNone(yield* Fiber.join(asked)))
-      for (const store of stores) assert.strictEqual(releasesIn(store), 0)
-    }).pipe(Effect.scoped)
-  )
+  test("A denial waits for a member that answers a little later, and then nothing is left to release", function* () {
+    const stores = yield* testStores(3)
+    const [holder, service] = [yield* quorumOf(stores, unlabelled), yield* quorumOf(stores, unlabelled)]
+    yield* background(as(holder)(Lock.withLock(Effect.never, "held")))
+    stores.forEach((store, i) => (store.delay = (operation) => (operation === "lock/acquire" ? 1 + 2 * i : 0)))
+    const asked = yield* background(as(service)(Lock.withLockIfAvailable(Effect.void, "held")))
+    for (let passed = 0; passed < 10; passed++) yield* TestClock.adjust("1 millis")
+    assert.isTrue(Option.isNone(yield* Fiber.join(asked)))
+    for (const store of stores) assert.strictEqual(releasesIn(store), 0)
+  })
 
-  it.effect("A denial by a majority does not wait for a member that is slower than the others by far", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const [holder, service] = [yield* quorumOf(stores, unlabelled), yield* quorumOf(stores, unlabelled)]
-      yield* background(as(holder)(Lock.withLock(Effect.never, "held")))
-      stores.forEach(
-        (store, i) => (store.delay = (operation) => (operation === "lock/acquire" ? 10 + 500 * (i >> 1) : 0))
-      )
-      const asked = yield* background(as(service)(Lock.withLockIfAvailable(Effect.void, "held")))
-      for (let passed = 0; passed < 25; passed++) yield* TestClock.adjust("1 millis")
-      assert.deepStrictEqual(asked.pollUnsafe(), Exit.succeed(Option.none()))
-    }).pipe(Effect.scoped)
-  )
+  test("A denial by a majority does not wait for a member that is slower than the others by far", function* () {
+    const stores = yield* testStores(3)
+    const [holder, service] = [yield* quorumOf(stores, unlabelled), yield* quorumOf(stores, unlabelled)]
+    yield* background(as(holder)(Lock.withLock(Effect.never, "held")))
+    stores.forEach(
+      (store, i) => (store.delay = (operation) => (operation === "lock/acquire" ? 10 + 500 * (i >> 1) : 0))
+    )
+    const asked = yield* background(as(service)(Lock.withLockIfAvailable(Effect.void, "held")))
+    for (let passed = 0; passed < 25; passed++) yield* TestClock.adjust("1 millis")
+    assert.deepStrictEqual(asked.pollUnsafe(), Exit.succeed(Option.none()))
+  })
 })

@@ -4,13 +4,14 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, type Duration, Effect, Fiber, Schema, type Scope } from "effect"
-import { Lock, LockStore, MultiLock, ReadWriteLock, type RedisLock } from "effect-redis-lock"
+import { Lock, LockStore, MultiLock, type RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { freshName } from "../kit/names.ts"
 import { onRedis } from "../kit/stores.ts"
 import { typeOfKeyIn } from "../kit/storeOperations.ts"
 import { as, clientOf, storeOf } from "../kit/testStore.ts"
 import type { Store } from "../kit/wrappedStore.ts"
+import { test } from "../kit/test.ts"
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, any, any>
 
@@ -44,12 +45,10 @@ const onEach = (
     const name = freshName("turns")
     return [`${name}:a`, `${name}:b`] as const
   }
-  it.effect(`memory: ${title}`, () =>
-    Effect.gen(function* () {
-      const store = yield* storeOf(LockStore.layerMemory)
-      yield* body({ store, sectionMillis: 600, ended: endedInVirtualTime }, names())
-    }).pipe(Effect.scoped)
-  )
+  test(`memory: ${title}`, function* () {
+    const store = yield* storeOf(LockStore.layerMemory)
+    yield* body({ store, sectionMillis: 600, ended: endedInVirtualTime }, names())
+  })
   it.live(`Redis: ${title}`, () =>
     Effect.gen(function* () {
       const store = yield* LockStore.LockStore
@@ -110,78 +109,68 @@ onEach("a lock of several is held after a few turns of each member that others u
   })
 )
 
-it.effect("memory: locks of several with the same members in different orders follow each other without a pause", () =>
-  Effect.gen(function* () {
-    const store = yield* storeOf(LockStore.layerMemory)
-    const orders = [
-      ["a", "b", "c"],
-      ["c", "b", "a"],
-      ["b", "c", "a"]
-    ].flatMap((names) => [names, names])
-    const fibers = yield* Effect.forEach(orders, (names) =>
-      Effect.flatMap(clientOf({ store }), (service) =>
-        Effect.sleep(300).pipe(
-          Lock.withLock(MultiLock.make(names)),
-          Effect.repeat({ times: 4 }),
-          as(service),
-          Effect.forkScoped({ startImmediately: true })
-        )
+test("memory: locks of several with the same members in different orders follow each other without a pause", function* () {
+  const store = yield* storeOf(LockStore.layerMemory)
+  const orders = [
+    ["a", "b", "c"],
+    ["c", "b", "a"],
+    ["b", "c", "a"]
+  ].flatMap((names) => [names, names])
+  const fibers = yield* Effect.forEach(orders, (names) =>
+    Effect.flatMap(clientOf({ store }), (service) =>
+      Effect.sleep(300).pipe(
+        Lock.withLock(MultiLock.make(names)),
+        Effect.repeat({ times: 4 }),
+        as(service),
+        Effect.forkScoped({ startImmediately: true })
       )
     )
-    const all = yield* Effect.forkScoped(Effect.forEach(fibers, (fiber) => Fiber.join(fiber)))
-    yield* endedInVirtualTime("all sections, one after the other", all, orders.length * 5 * 300 + 600)
-  }).pipe(Effect.scoped)
-)
+  )
+  const all = yield* Effect.forkScoped(Effect.forEach(fibers, (fiber) => Fiber.join(fiber)))
+  yield* endedInVirtualTime("all sections, one after the other", all, orders.length * 5 * 300 + 600)
+})
 
 for (const whose of ["its", "their own"]) {
-  it.effect(
-    `memory: members that a lock of several keeps while it waits for the next outlive ${whose} fixed lease`,
-    () =>
-      Effect.gen(function* () {
-        const store = yield* storeOf(LockStore.layerMemory)
-        const place = { store, sectionMillis: 600, ended: endedInVirtualTime }
-        const lease = { leaseTime: "700 millis" } as const
-        const terms = whose === "its" ? { options: lease } : { own: lease }
-        const between = yield* sectionsBetween(place, ["a", "b"], terms)
-        for (const sections of between) assert.isAtMost(sections, 6 * 5)
-      }).pipe(Effect.scoped)
-  )
+  test(`memory: members that a lock of several keeps while it waits for the next outlive ${whose} fixed lease`, function* () {
+    const store = yield* storeOf(LockStore.layerMemory)
+    const place = { store, sectionMillis: 600, ended: endedInVirtualTime }
+    const lease = { leaseTime: "700 millis" } as const
+    const terms = whose === "its" ? { options: lease } : { own: lease }
+    const between = yield* sectionsBetween(place, ["a", "b"], terms)
+    for (const sections of between) assert.isAtMost(sections, 6 * 5)
+  })
 }
 
-it.effect(
-  "memory: a lock of several that is interrupted at any time of its wait leaves no member taken, and no place",
-  () =>
-    Effect.gen(function* () {
-      for (let passed = 0; passed <= 6000; passed += 200) {
-        const store = yield* storeOf(LockStore.layerMemory)
-        const hold = Effect.fnUntraced(function* (name: string, millis: number) {
-          const use = as(yield* clientOf({ store }))
-          return yield* Effect.forkScoped(use(Lock.withLock(Effect.sleep(millis), name)), { startImmediately: true })
-        })
-        // it has a after 1 second, keeps it for another, and has a and b, but not c, after 4 seconds
-        const holders = [yield* hold("a", 1000), yield* hold("b", 4000), yield* hold("c", 6500)]
-        yield* TestClock.adjust(1)
-        const waiting = yield* Effect.void.pipe(
-          Lock.withLock(MultiLock.make(["c", "b", "a"])),
-          as(yield* clientOf({ store })),
-          Effect.forkScoped({ startImmediately: true })
-        )
-        yield* TestClock.adjust(passed)
-        assert.isUndefined(waiting.pollUnsafe())
-        yield* endedInVirtualTime("the interruption", yield* Effect.forkScoped(Fiber.interrupt(waiting)))
-        for (const holder of holders) yield* endedInVirtualTime("the holder", holder, 7000)
-        const after = as(yield* clientOf({ store }))
-        for (const name of ["a", "b", "c"]) {
-          assert.isFalse(yield* after(Lock.isLocked(name)), `${name}, interrupted after ${passed} ms`)
-          assert.strictEqual(
-            yield* typeOfKeyIn(store, `effect_redis_lock_places:{${name}}`),
-            "none",
-            `interrupted after ${passed} ms`
-          )
-        }
-      }
-    }).pipe(Effect.scoped)
-)
+test("memory: a lock of several that is interrupted at any time of its wait leaves no member taken, and no place", function* () {
+  for (let passed = 0; passed <= 6000; passed += 200) {
+    const store = yield* storeOf(LockStore.layerMemory)
+    const hold = Effect.fnUntraced(function* (name: string, millis: number) {
+      const use = as(yield* clientOf({ store }))
+      return yield* Effect.forkScoped(use(Lock.withLock(Effect.sleep(millis), name)), { startImmediately: true })
+    })
+    // it has a after 1 second, keeps it for another, and has a and b, but not c, after 4 seconds
+    const holders = [yield* hold("a", 1000), yield* hold("b", 4000), yield* hold("c", 6500)]
+    yield* TestClock.adjust(1)
+    const waiting = yield* Effect.void.pipe(
+      Lock.withLock(MultiLock.make(["c", "b", "a"])),
+      as(yield* clientOf({ store })),
+      Effect.forkScoped({ startImmediately: true })
+    )
+    yield* TestClock.adjust(passed)
+    assert.isUndefined(waiting.pollUnsafe())
+    yield* endedInVirtualTime("the interruption", yield* Effect.forkScoped(Fiber.interrupt(waiting)))
+    for (const holder of holders) yield* endedInVirtualTime("the holder", holder, 7000)
+    const after = as(yield* clientOf({ store }))
+    for (const name of ["a", "b", "c"]) {
+      assert.isFalse(yield* after(Lock.isLocked(name)), `${name}, interrupted after ${passed} ms`)
+      assert.strictEqual(
+        yield* typeOfKeyIn(store, `effect_redis_lock_places:{${name}}`),
+        "none",
+        `interrupted after ${passed} ms`
+      )
+    }
+  }
+})
 
 onEach(
   "a lock of several leaves a member to another client after as many sections as a plain lock does",
@@ -267,16 +256,4 @@ it.effect.prop(
       }
     }).pipe(Effect.scoped),
   { arbitrary: { runs: 60, size: 9 } }
-)
-
-onEach("a lock of several refuses both sides of a read-write lock in either order", (place, [name]) =>
-  Effect.gen(function* () {
-    const { readLock, writeLock } = ReadWriteLock.make(name)
-    const use = as(yield* clientOf(place))
-    for (const both of [MultiLock.make([readLock, writeLock]), MultiLock.make([writeLock, readLock])]) {
-      const error = yield* use(Effect.flip(Lock.withLock(Effect.void, both)))
-      assert.strictEqual(error._tag, "InvalidLockOptions")
-      assert.include(error.message, `"${name}" is among its members twice`)
-    }
-  })
 )

@@ -2,7 +2,7 @@
  * Releasing on a quorum of stores in memory, under virtual time: by the holder, by force, and on members that are away.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Queue, Stream } from "effect"
+import { type Context, Effect, Exit, Fiber, Queue, Stream } from "effect"
 import {
   FairLock,
   InvalidLockOptions,
@@ -25,184 +25,214 @@ import {
   type TestStore,
   testStores
 } from "../kit/testStore.ts"
-import { lateGrantLeavesNothing } from "../kit/lateGrant.ts"
 import { replicatedStore } from "../kit/replicatedStore.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
-import { typeOfKeyIn } from "../kit/storeOperations.ts"
-import { wrappedStore } from "../kit/wrappedStore.ts"
+import { startable } from "../kit/startable.ts"
+import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
+import { type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
+import { test } from "../kit/test.ts"
+
+/** A quorum's request that two members deny, and that the third one grants only after it was given up. */
+const lateGrantLeavesNothing = (late: (run: () => Outcome) => Outcome) =>
+  Effect.gen(function* () {
+    const stores = yield* testStores(3)
+    const [first, second, third] = stores as [TestStore, TestStore, TestStore]
+    for (const { store } of [first, second]) {
+      yield* runOperation(store, "lock/acquire", ["a", "a:token"], ["somebody:1", 60_000, 60_000])
+    }
+    const store = wrappedStore(third.store, ({ operation, run }) => (operation === "lock/acquire" ? late(run) : run()))
+    const service = yield* quorumOf([first, second, { ...third, store }])
+    const asked = yield* Effect.forkChild(
+      Effect.exit(as(service)(Lock.withLock(Effect.void, "a", { leaseTime: "1 hour", waitTime: 0 })))
+    )
+    yield* TestClock.adjust("501 millis")
+    assert.isTrue(Exit.isFailure(yield* Fiber.join(asked)))
+    assert.isFalse(yield* third.isFree("a"))
+    yield* TestClock.adjust("5 seconds")
+    assert.isTrue(yield* third.isFree("a"))
+  })
 
 describe("releasing a quorum's lock by force", () => {
-  it.effect(
-    "A force release that waits for a slow member does not take the lock from the waiter that got it meanwhile",
-    () =>
-      Effect.gen(function* () {
-        const stores = yield* testStores(3)
-        const holder = yield* quorumOf(stores)
-        const service = yield* quorumOf(stores)
-        yield* Effect.never.pipe(Lock.withLock("a"), as(holder), Effect.forkChild({ startImmediately: true }))
-        const section = yield* Effect.sleep("5 seconds").pipe(
-          Effect.as("done"),
-          Lock.withLock("a"),
-          as(service),
-          Effect.forkChild
-        )
-        yield* TestClock.adjust("10 millis")
-        for (const [i, store] of stores.entries()) {
-          store.delay = (operation) => (operation === "lock/force_release" ? (i === 2 ? 60_000 : 1) : 0)
-        }
-        const forced = yield* Effect.forkChild(as(service)(Lock.forceRelease("a")), { startImmediately: true })
-        yield* TestClock.adjust("10 millis")
-        assert.isUndefined(forced.pollUnsafe())
-        assert.isTrue(yield* as(service)(Lock.isLocked("a")))
-        yield* TestClock.adjust("10 seconds")
-        assert.isTrue(yield* Fiber.join(forced))
-        assert.strictEqual(yield* Fiber.join(section), "done")
-      }).pipe(Effect.scoped)
-  )
+  test("A force release that waits for a slow member does not take the lock from the waiter that got it meanwhile", function* () {
+    const stores = yield* testStores(3)
+    const holder = yield* quorumOf(stores)
+    const service = yield* quorumOf(stores)
+    yield* Effect.never.pipe(Lock.withLock("a"), as(holder), background)
+    const section = yield* Effect.sleep("5 seconds").pipe(
+      Effect.as("done"),
+      Lock.withLock("a"),
+      as(service),
+      Effect.forkChild
+    )
+    yield* TestClock.adjust("10 millis")
+    for (const [i, store] of stores.entries()) {
+      store.delay = (operation) => (operation === "lock/force_release" ? (i === 2 ? 60_000 : 1) : 0)
+    }
+    const forced = yield* background(as(service)(Lock.forceRelease("a")))
+    yield* TestClock.adjust("10 millis")
+    assert.isUndefined(forced.pollUnsafe())
+    assert.isTrue(yield* as(service)(Lock.isLocked("a")))
+    yield* TestClock.adjust("10 seconds")
+    assert.isTrue(yield* Fiber.join(forced))
+    assert.strictEqual(yield* Fiber.join(section), "done")
+  })
 
-  it.effect(
-    "A fair lock is refused on a quorum, to acquire it and to release it by force, before any member is asked",
-    () =>
-      Effect.gen(function* () {
-        const stores = yield* testStores(3)
-        const service = yield* quorumOf(stores)
-        for (const lock of [FairLock.make("a"), NonReentrantLock.make("a", { fair: true })]) {
-          const refused = yield* Effect.flip(as(service)(Lock.withLock(Effect.void, lock)))
-          const error = yield* Effect.flip(as(service)(Lock.forceRelease(lock)))
-          assert.instanceOf(error, InvalidLockOptions)
-          assert.deepStrictEqual(error, refused)
-        }
-        for (const store of stores) assert.deepStrictEqual(store.operations, [])
-      }).pipe(Effect.scoped)
-  )
+  test("A fair lock is refused on a quorum, to acquire it and to release it by force, before any member is asked", function* () {
+    const stores = yield* testStores(3)
+    const service = yield* quorumOf(stores)
+    for (const lock of [FairLock.make("a"), NonReentrantLock.make("a", { fair: true })]) {
+      const refused = yield* Effect.flip(as(service)(Lock.withLock(Effect.void, lock)))
+      const error = yield* Effect.flip(as(service)(Lock.forceRelease(lock)))
+      assert.instanceOf(error, InvalidLockOptions)
+      assert.deepStrictEqual(error, refused)
+    }
+    for (const store of stores) assert.deepStrictEqual(store.operations, [])
+  })
 })
 
 describe("releasing a quorum's lock", () => {
-  it.effect("Releasing a quorum's lock is no loss if too few members are told at first and later forget it", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const service = yield* quorumOf(stores)
-      stores[1]!.isDown = true
-      const section = yield* Effect.sync(() => {
-        stores[1]!.isDown = false
-        stores[2]!.isDown = true
-        return "done"
-      }).pipe(Lock.withLock("a"), as(service), Effect.forkChild({ startImmediately: true }))
-      yield* TestClock.adjust("6 seconds")
-      assert.strictEqual(yield* Fiber.join(section), "done")
-    })
-  )
+  test("Releasing a quorum's lock is no loss if too few members are told at first and later forget it", function* () {
+    const stores = yield* testStores(3)
+    const service = yield* quorumOf(stores)
+    stores[1]!.isDown = true
+    const section = yield* Effect.sync(() => {
+      stores[1]!.isDown = false
+      stores[2]!.isDown = true
+      return "done"
+    }).pipe(Lock.withLock("a"), as(service), background)
+    yield* TestClock.adjust("6 seconds")
+    assert.strictEqual(yield* Fiber.join(section), "done")
+  })
 
-  it.effect("A release is done when a majority confirms; a late member is told again until it answers", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const [first, second, third] = stores as [TestStore, TestStore, TestStore]
-      const use = as(yield* quorumOf(stores, {}, { memberTimeout: 100 }))
-      yield* use(
-        Lock.withLock(
-          Effect.sync(() => {
-            third.delay = (operation) => (operation === "lock/release" ? 1000 : 0)
-          }),
-          "a"
+  test("A release is done when a majority confirms; a late member is told again until it answers", function* () {
+    const stores = yield* testStores(3)
+    const [first, second, third] = stores as [TestStore, TestStore, TestStore]
+    const use = as(yield* quorumOf(stores, {}, { memberTimeout: 100 }))
+    yield* use(
+      Effect.sync(() => {
+        third.delay = (operation) => (operation === "lock/release" ? 1000 : 0)
+      }).pipe(Lock.withLock("a"))
+    )
+    // not a millisecond has passed
+    assert.deepStrictEqual(yield* Effect.forEach(stores, (store) => store.isFree("a")), [true, true, false])
+    assert.isTrue(yield* use(Effect.map(Lock.isLocked("a"), (isLocked) => !isLocked)))
+    // given up after the member timeout, and never sent; then sent again
+    yield* TestClock.adjust("999 millis")
+    assert.isFalse(yield* third.isFree("a"))
+    third.delay = () => 0
+    yield* TestClock.adjust("2 seconds")
+    assert.isTrue(yield* third.isFree("a"))
+    for (const store of [first, second]) {
+      assert.strictEqual(store.operations.filter((operation) => operation === "lock/release").length, 1)
+    }
+  })
+
+  for (const [how, later] of [
+    [
+      "whose store says more of what was given up",
+      (run: Effect.Effect<unknown>) => Effect.andThen(Effect.forkDetach(run), Effect.never)
+    ],
+    [
+      // as drivers do
+      "whose store says no more of it",
+      (run: Effect.Effect<unknown>, context: Context.Context<never>) =>
+        startable(() => {
+          Effect.runForkWith(context)(run)
+          return { cancel: () => {} }
+        })
+    ]
+  ] as const) {
+    it.effect(
+      `A member that had not answered when the lock was denied is told again once the request can act no more: one ${how}`,
+      () =>
+        Effect.flatMap(Effect.context<never>(), (context) =>
+          // it takes effect although nobody waits for the reply any more
+          lateGrantLeavesNothing((run) => later(Effect.ignore(Effect.delay(run(), "500 millis")), context) as Outcome)
+        )
+    )
+  }
+
+  test("A request that was given up, but acted before the release, is not released once more", function* () {
+    const stores = yield* testStores(3)
+    const third = stores[2]!
+    const mute = wrappedStore(third.store, ({ operation, run }) =>
+      operation === "lock/acquire"
+        ? startable(() => {
+            // it acts at once, and its reply is still on its way when the lock is released
+            Effect.runSync(run())
+            return { cancel: () => {} }
+          })
+        : run()
+    )
+    const service = yield* quorumOf([stores[0]!, stores[1]!, { ...third, store: mute }])
+    yield* as(service)(Lock.withLock(Effect.void, "a", { leaseTime: "1 hour" }))
+    assert.isTrue(yield* third.isFree("a"))
+    const { length } = third.operations
+    yield* TestClock.adjust("1 minute")
+    assert.strictEqual(third.operations.length, length)
+  })
+
+  test("A reader's re-entry does not count at members at which the releases of two earlier ones may yet end it", function* () {
+    const stores = yield* testStores(3)
+    const [first, second, third] = stores as [TestStore, TestStore, TestStore]
+    /** A member that loses the connection over one of the releases of inner holds. */
+    const losing = (member: TestStore, nth: number): TestStore => {
+      let releases = 0
+      const store = wrappedStore(member.store, ({ fail, operation, run }) =>
+        Effect.suspend(() =>
+          operation === "read_lock/remove_hold" && ++releases === nth ? fail("ConnectionLost") : run()
         )
       )
-      // not a millisecond has passed
-      assert.deepStrictEqual(yield* Effect.forEach(stores, (store) => store.isFree("a")), [true, true, false])
-      assert.isTrue(yield* use(Effect.map(Lock.isLocked("a"), (isLocked) => !isLocked)))
-      // given up after the member timeout, and never sent; then sent again
-      yield* TestClock.adjust("999 millis")
-      assert.isFalse(yield* third.isFree("a"))
-      third.delay = () => 0
-      yield* TestClock.adjust("2 seconds")
-      assert.isTrue(yield* third.isFree("a"))
-      for (const store of [first, second]) {
-        assert.strictEqual(store.operations.filter((operation) => operation === "lock/release").length, 1)
-      }
-    })
-  )
+      return { ...member, store }
+    }
+    const service = yield* quorumOf([first, losing(second, 1), losing(third, 2)])
+    const { readLock } = ReadWriteLock.make("a")
+    const enter = Lock.withLock(Effect.succeed("inside"), readLock, { leaseTime: "1 minute", waitTime: 0 })
+    yield* Effect.gen(function* () {
+      assert.strictEqual(yield* enter, "inside")
+      assert.strictEqual(yield* enter, "inside")
+      assert.strictEqual(storeError(yield* Effect.exit(enter)).operation, "read_lock/hold")
+      // as long as a command lives
+      yield* TestClock.adjust(first.store.commandLifeMillis + 1)
+      assert.strictEqual(yield* enter, "inside")
+    }).pipe(Lock.withLock(readLock, { leaseTime: "1 minute" }), as(service))
+  })
 
-  it.effect(
-    "A member that had not answered when the lock was denied is told again once the request can act no more",
-    () =>
-      // it takes effect although nobody waits for the reply any more
-      lateGrantLeavesNothing((run) =>
-        Effect.andThen(Effect.forkDetach(Effect.delay(run(), "500 millis")), Effect.never)
-      )
-  )
-
-  it.effect(
-    "A reader's re-entry does not count at members at which the releases of two earlier ones may yet end it",
-    () =>
-      Effect.gen(function* () {
-        const stores = yield* testStores(3)
-        const [first, second, third] = stores as [TestStore, TestStore, TestStore]
-        /** A member that loses the connection over one of the releases of inner holds. */
-        const losing = (member: TestStore, nth: number): TestStore => {
-          let releases = 0
-          const store = wrappedStore(member.store, ({ fail, operation, run }) =>
-            Effect.suspend(() =>
-              operation === "read_lock/remove_hold" && ++releases === nth ? fail("ConnectionLost") : run()
-            )
-          )
-          return { ...member, store }
-        }
-        const service = yield* quorumOf([first, losing(second, 1), losing(third, 2)])
-        const { readLock } = ReadWriteLock.make("a")
-        const enter = Lock.withLock(Effect.succeed("inside"), readLock, { leaseTime: "1 minute", waitTime: 0 })
-        yield* Effect.gen(function* () {
-          assert.strictEqual(yield* enter, "inside")
-          assert.strictEqual(yield* enter, "inside")
-          assert.strictEqual(storeError(yield* Effect.exit(enter)).operation, "read_lock/hold")
-          // as long as a command lives
-          yield* TestClock.adjust(first.store.commandLifeMillis + 1)
-          assert.strictEqual(yield* enter, "inside")
-        }).pipe(Lock.withLock(readLock, { leaseTime: "1 minute" }), as(service))
-      }).pipe(Effect.scoped)
-  )
-
-  it.effect("A release is told to a member that comes back within the lease of the lock, even a long one", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const [, , third] = stores as [TestStore, TestStore, TestStore]
-      const use = as(yield* quorumOf(stores))
-      yield* use(
-        Lock.withLock(
-          Effect.sync(() => {
-            third.isDown = true
-          }),
-          "a",
-          { leaseTime: "10 minutes" }
-        )
-      )
-      yield* TestClock.adjust("5 minutes")
-      assert.isFalse(yield* third.isFree("a"))
-      third.isDown = false
-      yield* TestClock.adjust("2 seconds")
-      assert.isTrue(yield* third.isFree("a"))
-    })
-  )
+  test("A release is told to a member that comes back within the lease of the lock, even a long one", function* () {
+    const stores = yield* testStores(3)
+    const [, , third] = stores as [TestStore, TestStore, TestStore]
+    const use = as(yield* quorumOf(stores))
+    yield* use(
+      Effect.sync(() => {
+        third.isDown = true
+      }).pipe(Lock.withLock("a", { leaseTime: "10 minutes" }))
+    )
+    yield* TestClock.adjust("5 minutes")
+    assert.isFalse(yield* third.isFree("a"))
+    third.isDown = false
+    yield* TestClock.adjust("2 seconds")
+    assert.isTrue(yield* third.isFree("a"))
+  })
 
   for (const [kind, lock] of [
     ["a lock", Lock.make("a")],
     ["a read lock", ReadWriteLock.make("a").readLock],
     ["a write lock", ReadWriteLock.make("a").writeLock]
   ] as const) {
-    it.effect(`A member that is down when ${kind} is released is told later, for as long as the longest re-entry`, () =>
-      Effect.gen(function* () {
-        const stores = yield* testStores(3)
-        const service = yield* quorumOf(stores, { watchdogLeaseTime: "2 seconds" })
-        yield* Effect.sync(() => (stores[0]!.isDown = true)).pipe(
-          Lock.withLock(lock, { leaseTime: "1 minute" }),
-          Lock.withLock(lock),
-          as(service)
-        )
-        yield* TestClock.adjust("20 seconds")
-        assert.isFalse(yield* stores[0]!.isFree("a"))
-        stores[0]!.isDown = false
-        yield* TestClock.adjust("10 seconds")
-        assert.isTrue(yield* stores[0]!.isFree("a"))
-      }).pipe(Effect.scoped)
-    )
+    test(`A member that is down when ${kind} is released is told later, for as long as the longest re-entry`, function* () {
+      const stores = yield* testStores(3)
+      const service = yield* quorumOf(stores, { watchdogLeaseTime: "2 seconds" })
+      yield* Effect.sync(() => (stores[0]!.isDown = true)).pipe(
+        Lock.withLock(lock, { leaseTime: "1 minute" }),
+        Lock.withLock(lock),
+        as(service)
+      )
+      yield* TestClock.adjust("20 seconds")
+      assert.isFalse(yield* stores[0]!.isFree("a"))
+      stores[0]!.isDown = false
+      yield* TestClock.adjust("10 seconds")
+      assert.isTrue(yield* stores[0]!.isFree("a"))
+    })
   }
 })
 
@@ -212,97 +242,83 @@ describe("the place of a client whose writers wait on a quorum", () => {
   const slow = { fallbackInterval: "10 minutes", label: "" } as const
   const write = (service: Service) => background(as(service)(Lock.withLock(Effect.never, writeLock)))
 
-  it.effect(
-    "A writer that was interrupted during its request on a quorum takes no place from others of its client",
-    () =>
-      Effect.gen(function* () {
-        const stores = yield* testStores(3)
-        yield* write(yield* quorumOf(stores))
-        yield* TestClock.adjust("10 millis")
-        const service = yield* quorumOf(stores, slow)
-        for (const store of stores) store.delay = (operation) => (operation === "write_lock/acquire" ? 50 : 0)
-        const first = yield* write(service)
-        yield* write(service)
-        yield* TestClock.adjust("10 millis")
-        for (const store of stores) store.delay = () => 0
-        yield* background(Fiber.interrupt(first))
-        // longer than the request may take effect
-        yield* TestClock.adjust("20 seconds")
-        const free = yield* Effect.forEach(stores, (store) => store.isFree(places))
-        assert.isAtLeast(free.filter((isFree) => !isFree).length, 2, "a majority has its place")
-      }).pipe(Effect.scoped)
-  )
+  test("A writer that was interrupted during its request on a quorum takes no place from others of its client", function* () {
+    const stores = yield* testStores(3)
+    yield* write(yield* quorumOf(stores))
+    yield* TestClock.adjust("10 millis")
+    const service = yield* quorumOf(stores, slow)
+    for (const store of stores) store.delay = (operation) => (operation === "write_lock/acquire" ? 50 : 0)
+    const first = yield* write(service)
+    yield* write(service)
+    yield* TestClock.adjust("10 millis")
+    for (const store of stores) store.delay = () => 0
+    yield* background(Fiber.interrupt(first))
+    // longer than the request may take effect
+    yield* TestClock.adjust("20 seconds")
+    const free = yield* Effect.forEach(stores, (store) => store.isFree(places))
+    assert.isAtLeast(free.filter((isFree) => !isFree).length, 2, "a majority has its place")
+  })
 
-  it.effect(
-    "A release that a member of a quorum is told of late takes no place from a writer that waits meanwhile",
-    () =>
-      Effect.gen(function* () {
-        const stores = yield* testStores(3)
-        const [, , third] = stores as [TestStore, TestStore, TestStore]
-        yield* write(yield* quorumOf(stores))
-        yield* TestClock.adjust("10 millis")
-        const service = yield* quorumOf(stores, slow)
-        const first = yield* write(service)
-        yield* TestClock.adjust("1 second")
-        third.refuses = (operation) => operation === "write_lock/release"
-        yield* Fiber.interrupt(first)
-        yield* write(service)
-        yield* TestClock.adjust("1 second")
-        const told = third.operations.length
-        third.refuses = () => false
-        yield* TestClock.adjust("2 seconds")
-        assert.deepStrictEqual(third.operations.slice(told), ["write_lock/release"])
-        assert.isFalse(yield* third.isFree(places))
-      }).pipe(Effect.scoped)
-  )
+  test("A release that a member of a quorum is told of late takes no place from a writer that waits meanwhile", function* () {
+    const stores = yield* testStores(3)
+    const [, , third] = stores as [TestStore, TestStore, TestStore]
+    yield* write(yield* quorumOf(stores))
+    yield* TestClock.adjust("10 millis")
+    const service = yield* quorumOf(stores, slow)
+    const first = yield* write(service)
+    yield* TestClock.adjust("1 second")
+    third.refuses = (operation) => operation === "write_lock/release"
+    yield* Fiber.interrupt(first)
+    yield* write(service)
+    yield* TestClock.adjust("1 second")
+    const told = third.operations.length
+    third.refuses = () => false
+    yield* TestClock.adjust("2 seconds")
+    assert.deepStrictEqual(third.operations.slice(told), ["write_lock/release"])
+    assert.isFalse(yield* third.isFree(places))
+  })
 
-  it.effect(
-    "What was released of a quorum's lock is free after a failover at two of three members that forgets it",
-    () =>
-      Effect.gen(function* () {
-        const members = [yield* replicatedStore, yield* replicatedStore, yield* replicatedStore]
-        const [one, other] = [yield* quorumOf(members, { label: "" }), yield* quorumOf(members, { label: "" })]
-        const section = yield* background(as(one)(Lock.withLock(Effect.sleep("2 seconds"), "a")))
-        yield* TestClock.adjust("1 second")
-        for (const { lag } of members) yield* lag
-        yield* TestClock.adjust("1 second")
-        yield* Fiber.join(section)
-        yield* members[0]!.failOver
-        yield* members[2]!.failOver
-        yield* TestClock.adjust("100 millis")
-        const rival = yield* background(as(other)(Lock.withLock(Effect.void, "a", { waitTime: "1 second" })))
-        yield* TestClock.adjust("1 second")
-        assert.deepStrictEqual(rival.pollUnsafe(), Exit.void)
-      }).pipe(Effect.scoped)
-  )
+  test("What was released of a quorum's lock is free after a failover at two of three members that forgets it", function* () {
+    const members = [yield* replicatedStore, yield* replicatedStore, yield* replicatedStore]
+    const [one, other] = [yield* quorumOf(members, { label: "" }), yield* quorumOf(members, { label: "" })]
+    const section = yield* background(as(one)(Lock.withLock(Effect.sleep("2 seconds"), "a")))
+    yield* TestClock.adjust("1 second")
+    for (const { lag } of members) yield* lag
+    yield* TestClock.adjust("1 second")
+    yield* Fiber.join(section)
+    yield* members[0]!.failOver
+    yield* members[2]!.failOver
+    yield* TestClock.adjust("100 millis")
+    const rival = yield* background(as(other)(Lock.withLock(Effect.void, "a", { waitTime: "1 second" })))
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual(rival.pollUnsafe(), Exit.void)
+  })
 
-  it.effect("What a member of a quorum is told again after a reconnect takes no place from a writer that waits", () =>
-    Effect.gen(function* () {
-      const member = yield* replicatedStore
-      // the writers do not hear that it was gone, and so do not ask again
-      const heard = {
-        ...member.store,
-        subscribe: () => Stream.concat(Stream.make({ _tag: "Subscribed" as const }), Stream.never)
-      }
-      const stores = yield* testStores(2)
-      const quorum = serviceOf(
-        RedisLock.layerQuorum([heard, ...stores.map(({ store }) => store)].map((store) => clientLayer(store, slow)))
-      )
-      yield* write(yield* quorum)
-      yield* TestClock.adjust("10 millis")
-      const service = yield* quorum
-      const first = yield* write(service)
-      yield* TestClock.adjust("1 second")
-      yield* Fiber.interrupt(first)
-      yield* TestClock.adjust("1 second")
-      assert.strictEqual(yield* typeOfKeyIn(member.store, places), "none")
-      yield* write(service)
-      yield* TestClock.adjust("1 second")
-      yield* member.failOver
-      yield* TestClock.adjust("1 second")
-      assert.strictEqual(yield* typeOfKeyIn(member.store, places), "zset")
-    }).pipe(Effect.scoped)
-  )
+  test("What a member of a quorum is told again after a reconnect takes no place from a writer that waits", function* () {
+    const member = yield* replicatedStore
+    // the writers do not hear that it was gone, and so do not ask again
+    const heard = {
+      ...member.store,
+      subscribe: () => Stream.concat(Stream.make({ _tag: "Subscribed" as const }), Stream.never)
+    }
+    const stores = yield* testStores(2)
+    const quorum = serviceOf(
+      RedisLock.layerQuorum([heard, ...stores.map(({ store }) => store)].map((store) => clientLayer(store, slow)))
+    )
+    yield* write(yield* quorum)
+    yield* TestClock.adjust("10 millis")
+    const service = yield* quorum
+    const first = yield* write(service)
+    yield* TestClock.adjust("1 second")
+    yield* Fiber.interrupt(first)
+    yield* TestClock.adjust("1 second")
+    assert.strictEqual(yield* typeOfKeyIn(member.store, places), "none")
+    yield* write(service)
+    yield* TestClock.adjust("1 second")
+    yield* member.failOver
+    yield* TestClock.adjust("1 second")
+    assert.strictEqual(yield* typeOfKeyIn(member.store, places), "zset")
+  })
 })
 
 describe("a release on a quorum whose members are all cut off at first", () => {
