@@ -101,6 +101,8 @@ const proved = [
     "500 fair waiters of one process are served in their order, with at most 8 commands each",
     [75]
   ],
+  ["redisson/lock.test.ts", "23. 5000 tasks over 5 names need one subscribing connection, and leave no channel", [29]],
+  ["simulation/kinds.ts", "plain locks and one that spins", [30]],
   ["simulation/kinds.ts", "readers and writers", [133]],
   ["simulation/kinds.ts", "anonymous permits", [166]],
   ["simulation/kinds.ts", "permits", [194]],

@@ -53,8 +53,8 @@ interface Tests {
   ) => void
 }
 
-/** Runs the tests with a client of a memory store, in virtual time, and of Redis. */
-export const onBothStores = (title: string, tests: (it: Tests) => void) => {
+/** Runs the tests with a client of a memory store, in virtual time. */
+export const onMemory = (title: string, tests: (it: Tests) => void) =>
   describe(`${title} on memory`, () => {
     const memory = Layer.fresh(Layer.provideMerge(clients, LockStore.layerMemory))
     tests({
@@ -66,6 +66,10 @@ export const onBothStores = (title: string, tests: (it: Tests) => void) => {
         })
     })
   })
+
+/** And with one of Redis. */
+export const onBothStores = (title: string, tests: (it: Tests) => void) => {
+  onMemory(title, tests)
   it.layer(Layer.provideMerge(clients, storeAt(redisUrl)), { excludeTestServices: true })(`${title} on Redis`, tests)
 }
 

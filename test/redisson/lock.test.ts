@@ -3,13 +3,15 @@
  * proves it.
  */
 import { RedisServer } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Fiber, Layer, Option, Scope } from "effect"
 import { Lock } from "effect-redis-lock"
 import { clients, elapsed, held, millisOf, onBothStores, storeAt } from "./kit.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { freshName } from "../kit/names.ts"
 import { until } from "../kit/eventually.ts"
+import { testLive } from "../kit/test.ts"
+import { background } from "../kit/background.ts"
 
 onBothStores("RLock", (it) => {
   it.effect(
@@ -34,10 +36,8 @@ onBothStores("RLock", (it) => {
     Effect.gen(function* () {
       const lock = freshName("redisson")
       const holder = yield* held(lock)
-      const waiting = yield* Effect.uninterruptible(Lock.withLock(Lock.isLocked(lock), lock)).pipe(
-        Effect.forkChild({ startImmediately: true })
-      )
-      const interruption = yield* Effect.forkChild(Fiber.interrupt(waiting), { startImmediately: true })
+      const waiting = yield* Effect.uninterruptible(Lock.withLock(Lock.isLocked(lock), lock)).pipe(background)
+      const interruption = yield* background(Fiber.interrupt(waiting))
       // time to come in, which it must not
       yield* Effect.sleep("50 millis")
       assert.isUndefined(waiting.pollUnsafe())
@@ -48,56 +48,46 @@ onBothStores("RLock", (it) => {
   )
 })
 
-describe("RLock on a Redis of its own", () => {
-  const observer = (url: string) => bare({ url })
+const observer = (url: string) => bare({ url })
 
-  it.live("23. 5000 tasks over 5 names need one subscribing connection, and leave no channel", () =>
-    Effect.gen(function* () {
-      const server = yield* RedisServer.start()
-      const redis = yield* observer(server.url)
-      let done = 0
-      yield* Effect.gen(function* () {
-        yield* Effect.forEach(
-          Array.from({ length: 5000 }, (_, i) => `name-${i % 5}`),
-          (name) =>
-            Lock.withLock(
-              Effect.sync(() => done++),
-              name
-            ),
-          { concurrency: 500 }
-        )
-        const clientList = (yield* Effect.promise(() => redis.client("LIST"))) as string
-        const connections = clientList.trim().split("\n").length - 1
-        assert.isAtMost(connections, 2)
-        yield* until("no channel is left", async () => ((await redis.pubsub("CHANNELS")) as Array<string>).length === 0)
-      }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
-      assert.strictEqual(done, 5000)
-    }).pipe(Effect.scoped)
-  )
+testLive("23. 5000 tasks over 5 names need one subscribing connection, and leave no channel", function* () {
+  const server = yield* RedisServer.start()
+  const redis = yield* observer(server.url)
+  let done = 0
+  yield* Effect.gen(function* () {
+    yield* Effect.forEach(
+      Array.from({ length: 5000 }, (_, i) => `name-${i % 5}`),
+      (name) => Effect.sync(() => done++).pipe(Lock.withLock(name)),
+      { concurrency: 500 }
+    )
+    const clientList = (yield* Effect.promise(() => redis.client("LIST"))) as string
+    const connections = clientList.trim().split("\n").length - 1
+    assert.isAtMost(connections, 2)
+    yield* until("no channel is left", async () => ((await redis.pubsub("CHANNELS")) as Array<string>).length === 0)
+  }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
+  assert.strictEqual(done, 5000)
+})
 
-  it.live("27. keyspace events tell of a lease that ran out and of a release, until one stops listening", () =>
-    Effect.gen(function* () {
-      const server = yield* RedisServer.start({ args: ["--notify-keyspace-events", "Kgx"] })
-      const redis = yield* observer(server.url)
-      const events: Array<string> = []
-      yield* Effect.promise(() => redis.psubscribe("__keyspace@0__:observed*"))
-      redis.on("pmessage", (_pattern, channel: string, event: string) => events.push(`${channel.slice(15)} ${event}`))
-      const seen = (event: string) => until(`the event "${event}" is told`, () => events.includes(event))
-      yield* Effect.gen(function* () {
-        yield* Lock.withLock(Effect.void, "observed-release")
-        yield* seen("observed-release del")
-        yield* Effect.exit(Lock.withLock(Effect.never, "observed-lease", { leaseTime: 200 }))
-        yield* Effect.provideService(
-          Lock.scoped("observed-expiry", { leaseTime: "2 seconds" }),
-          Scope.Scope,
-          yield* Scope.make()
-        )
-        yield* seen("observed-expiry expired")
-        yield* Effect.promise(() => redis.punsubscribe())
-        const before = events.length
-        yield* Lock.withLock(Effect.void, "observed-release")
-        assert.strictEqual(events.length, before)
-      }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
-    }).pipe(Effect.scoped)
-  )
+testLive("27. keyspace events tell of a lease that ran out and of a release, until one stops listening", function* () {
+  const server = yield* RedisServer.start({ args: ["--notify-keyspace-events", "Kgx"] })
+  const redis = yield* observer(server.url)
+  const events: Array<string> = []
+  yield* Effect.promise(() => redis.psubscribe("__keyspace@0__:observed*"))
+  redis.on("pmessage", (_pattern, channel: string, event: string) => events.push(`${channel.slice(15)} ${event}`))
+  const seen = (event: string) => until(`the event "${event}" is told`, () => events.includes(event))
+  yield* Effect.gen(function* () {
+    yield* Lock.withLock(Effect.void, "observed-release")
+    yield* seen("observed-release del")
+    yield* Effect.exit(Lock.withLock(Effect.never, "observed-lease", { leaseTime: 200 }))
+    yield* Effect.provideService(
+      Lock.scoped("observed-expiry", { leaseTime: "2 seconds" }),
+      Scope.Scope,
+      yield* Scope.make()
+    )
+    yield* seen("observed-expiry expired")
+    yield* Effect.promise(() => redis.punsubscribe())
+    const before = events.length
+    yield* Lock.withLock(Effect.void, "observed-release")
+    assert.strictEqual(events.length, before)
+  }).pipe(Effect.provide(Layer.provide(clients, storeAt(server.url))))
 })

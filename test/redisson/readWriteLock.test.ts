@@ -5,12 +5,13 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { Lock, ReadWriteLock } from "effect-redis-lock"
-import { hastyClient, onBothStores, otherThread, renewed, tryLock } from "./kit.ts"
+import { hastyClient, onMemory, otherThread, renewed, tryLock } from "./kit.ts"
 import { freshName } from "../kit/names.ts"
 
 const fresh = Effect.sync(() => ReadWriteLock.make(freshName("redisson")))
 
-onBothStores("RReadWriteLock", (it) => {
+// the watchdog is the client's, and the contract sees it renew every kind on Redis
+onMemory("RReadWriteLock", (it) => {
   it.effect("122. write and read are renewed, and the read after the downgrade", () =>
     Effect.gen(function* () {
       const { readLock, writeLock } = yield* fresh

@@ -9,6 +9,8 @@ import { redisUrl } from "../kit/server/redisUrl.ts"
 import { elapsed, held, dyingClient, otherClient, storeAt } from "./kit.ts"
 import { freshName } from "../kit/names.ts"
 import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
+import { testLive } from "../kit/test.ts"
+import { background } from "../kit/background.ts"
 
 // so long that nobody is ever woken by it
 const patient = RedisLock.layerFromStore({ fallbackInterval: "5 minutes" })
@@ -22,7 +24,7 @@ describe("signals", () => {
         const error = yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime }))
         assert.strictEqual(error._tag, "LockTimeout")
       }
-      const next = yield* Effect.forkChild(Lock.withLock(Effect.succeed("in"), lock), { startImmediately: true })
+      const next = yield* background(Lock.withLock(Effect.succeed("in"), lock))
       yield* waiterSleepsOn(`redisson_lock__channel:{${lock.name}}`)
       yield* otherClient(Lock.forceRelease(lock))
       yield* holder.letGo
@@ -30,44 +32,41 @@ describe("signals", () => {
     }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(patient, observedStore(storeAt(redisUrl)))))
   )
 
-  it.live("44. a subscription that fails keeps nobody from subscribing later", () =>
-    Effect.gen(function* () {
-      let refusals = 2
-      const subscribed = yield* Deferred.make<void>()
-      const unserved = Layer.effect(
-        LockStore.LockStore,
-        Effect.map(LockStore.LockStore, (store) => ({
-          ...store,
-          subscribe: (channel) =>
-            Stream.unwrap(
-              Effect.sync(() => {
-                if (refusals-- > 0) {
-                  const cause = new Error("no node serves the channel")
-                  return Stream.fail(
-                    new LockStoreError({ operation: "subscribe", lock: channel, reason: "ClusterDown", cause })
-                  )
-                }
-                Deferred.doneUnsafe(subscribed, Effect.void)
-                return store.subscribe(channel)
-              })
-            )
-        }))
-      ).pipe(Layer.provide(LockStore.layerMemory))
-      yield* Effect.gen(function* () {
-        const lock = Lock.make(freshName("redisson"))
-        const holder = yield* dyingClient(held(lock, { leaseTime: "5 minutes" }))
-        const waiters = yield* Effect.forkChild(
-          Effect.forEach([1, 2], () => Lock.withLock(Effect.succeed("in"), lock), { concurrency: "unbounded" }),
-          { startImmediately: true }
-        )
-        yield* Deferred.await(subscribed)
-        assert.isBelow(refusals, 0)
-        yield* otherClient(Lock.forceRelease(lock))
-        yield* holder.letGo
-        assert.deepStrictEqual(yield* Effect.timeout(Fiber.join(waiters), "10 seconds"), ["in", "in"])
-      }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(patient, unserved)))
-    })
-  )
+  testLive("44. a subscription that fails keeps nobody from subscribing later", function* () {
+    let refusals = 2
+    const subscribed = yield* Deferred.make<void>()
+    const unserved = Layer.effect(
+      LockStore.LockStore,
+      Effect.map(LockStore.LockStore, (store) => ({
+        ...store,
+        subscribe: (channel) =>
+          Stream.unwrap(
+            Effect.sync(() => {
+              if (refusals-- > 0) {
+                const cause = new Error("no node serves the channel")
+                return Stream.fail(
+                  new LockStoreError({ operation: "subscribe", lock: channel, reason: "ClusterDown", cause })
+                )
+              }
+              Deferred.doneUnsafe(subscribed, Effect.void)
+              return store.subscribe(channel)
+            })
+          )
+      }))
+    ).pipe(Layer.provide(LockStore.layerMemory))
+    yield* Effect.gen(function* () {
+      const lock = Lock.make(freshName("redisson"))
+      const holder = yield* dyingClient(held(lock, { leaseTime: "5 minutes" }))
+      const waiters = yield* background(
+        Effect.forEach([1, 2], () => Lock.withLock(Effect.succeed("in"), lock), { concurrency: "unbounded" })
+      )
+      yield* Deferred.await(subscribed)
+      assert.isBelow(refusals, 0)
+      yield* otherClient(Lock.forceRelease(lock))
+      yield* holder.letGo
+      assert.deepStrictEqual(yield* Effect.timeout(Fiber.join(waiters), "10 seconds"), ["in", "in"])
+    }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(patient, unserved)))
+  })
 })
 
 describe("a lock's message", () => {

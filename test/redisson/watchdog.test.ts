@@ -3,10 +3,10 @@
  * one of 1 s. The server that loses its state is restarted empty.
  */
 import { RedisServer } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { Lock, ReadWriteLock, RedisLock } from "effect-redis-lock"
-import { type AnyLock, hastyClient, held, onBothStores, otherThread, renewed, storeAt } from "./kit.ts"
+import { type AnyLock, hastyClient, held, onMemory, otherThread, renewed, storeAt } from "./kit.ts"
 import { expectWarning } from "../run/logs.ts"
 import { freshName } from "../kit/names.ts"
 import { until } from "../kit/eventually.ts"
@@ -46,30 +46,29 @@ const renewedNormally = (lock: AnyLock) =>
     yield* holder.letGo
   })
 
-describe("after the server has lost its state", () => {
-  it.live(
-    "37. a new acquisition of a plain lock is renewed as usual",
-    onOwnServer((server) =>
-      Effect.andThen(lossAfterRestart(Lock.make("plain"), server), renewedNormally(Lock.make("plain")))
-    )
+it.live(
+  "37. a new acquisition of a plain lock is renewed as usual",
+  onOwnServer((server) =>
+    Effect.andThen(lossAfterRestart(Lock.make("plain"), server), renewedNormally(Lock.make("plain")))
   )
-  it.live(
-    "38. the same of a read lock",
-    onOwnServer((server) => Effect.andThen(lossAfterRestart(readLock("rw"), server), renewedNormally(readLock("rw"))))
+)
+it.live(
+  "38. the same of a read lock",
+  onOwnServer((server) => Effect.andThen(lossAfterRestart(readLock("rw"), server), renewedNormally(readLock("rw"))))
+)
+it.live(
+  "39. the same of a write lock, and of the acquisition after that",
+  onOwnServer((server) =>
+    Effect.gen(function* () {
+      yield* lossAfterRestart(writeLock("rw"), server)
+      yield* renewedNormally(writeLock("rw"))
+      yield* renewedNormally(writeLock("rw"))
+    })
   )
-  it.live(
-    "39. the same of a write lock, and of the acquisition after that",
-    onOwnServer((server) =>
-      Effect.gen(function* () {
-        yield* lossAfterRestart(writeLock("rw"), server)
-        yield* renewedNormally(writeLock("rw"))
-        yield* renewedNormally(writeLock("rw"))
-      })
-    )
-  )
-})
+)
 
-onBothStores("renewal", (it) => {
+// the watchdog is the client's, and the contract sees it renew every kind on Redis
+onMemory("renewal", (it) => {
   it.effect("40. after nested holds of one thread, another thread's hold is renewed for 10 intervals", () =>
     Effect.gen(function* () {
       const lock = Lock.make(freshName("redisson"))

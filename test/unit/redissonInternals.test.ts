@@ -1,8 +1,6 @@
 /**
  * What Redisson's own tests verify by a look into its classes, by the numbers of the project's list of behaviours: here it is seen in
  * the same place, the watchdog, the subscriptions and the pauses of a client. The others are in test/redisson.
- *
- * - 29 and 30: fewer names than there, where they are up to 50 000.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Layer, Schedule } from "effect"
@@ -14,55 +12,7 @@ import { runOperation } from "../kit/storeOperations.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { otherClient, onBothStores, storeAt } from "../redisson/kit.ts"
 import { freshName } from "../kit/names.ts"
-
-onBothStores("RLock under load", (it) => {
-  const load = (
-    ask: (name: string, work: Effect.Effect<void>) => Effect.Effect<boolean, unknown, RedisLock.RedisLock>
-  ) =>
-    Effect.gen(function* () {
-      const prefix = freshName("redisson")
-      const client = (yield* RedisLock.RedisLock) as unknown as LockClient
-      const inside = new Map<string, number>()
-      const thread = Effect.forEach(Array.from({ length: 200 }), (_, i) => {
-        const name = `${prefix}:${i % 100}`
-        return ask(
-          name,
-          Effect.acquireUseRelease(
-            Effect.sync(() => inside.set(name, (inside.get(name) ?? 0) + 1)),
-            () =>
-              Effect.andThen(
-                Effect.yieldNow,
-                Effect.sync(() => assert.strictEqual(inside.get(name), 1))
-              ),
-            () => Effect.sync(() => inside.set(name, inside.get(name)! - 1))
-          )
-        )
-      })
-      const done = yield* Effect.forEach(Array.from({ length: 20 }), () => thread, { concurrency: "unbounded" })
-      assert.strictEqual(client.watchdog.size, 0)
-      return done.flat()
-    })
-
-  it.effect("29. 20 threads over 100 names, each twice, all complete", () =>
-    Effect.gen(function* () {
-      const done = yield* load((name, work) => Effect.as(Lock.withLock(work, name), true))
-      assert.strictEqual(done.filter(Boolean).length, 4000)
-    }).pipe(otherClient)
-  )
-
-  it.effect("30. the same with waits of 0 to 9 ms, which may end in vain", () =>
-    Effect.gen(function* () {
-      const done = yield* load((name, work) =>
-        Lock.withLock(work, name, { waitTime: Math.floor(Math.random() * 10) }).pipe(
-          Effect.as(true),
-          Effect.catchTag("LockTimeout", () => Effect.succeed(false))
-        )
-      )
-      assert.strictEqual(done.length, 4000)
-      assert.isTrue(done.includes(true))
-    }).pipe(otherClient)
-  )
-})
+import { test } from "../kit/test.ts"
 
 onBothStores("what the watchdog knows", (it) => {
   it.effect("19. while a lock is held the watchdog knows it, under any contention", () =>
@@ -71,10 +21,7 @@ onBothStores("what the watchdog knows", (it) => {
       const client = (yield* RedisLock.RedisLock) as unknown as LockClient
       const worker = Effect.gen(function* () {
         for (let i = 0; i < 200; i++) {
-          yield* Lock.withLockIfAvailable(
-            Effect.sync(() => assert.isAtLeast(client.watchdog.size, 1)),
-            lock
-          )
+          yield* Effect.sync(() => assert.isAtLeast(client.watchdog.size, 1)).pipe(Lock.withLockIfAvailable(lock))
         }
       })
       yield* Effect.forEach(Array.from({ length: 16 }), () => worker, { concurrency: "unbounded" })
@@ -103,25 +50,21 @@ describe("a spin lock's pauses", () => {
   const pauses = (schedule: Schedule.Schedule<unknown>, count: number) =>
     Effect.flatMap(backOff(schedule), (next) => Effect.replicateEffect(next, count))
 
-  it.effect("64. without a schedule they double from 1 ms up to 128 ms, each varied by a fifth", () =>
-    Effect.gen(function* () {
-      const { kind } = SpinLock.make("a") as unknown as LockImpl<unknown>
-      for (let i = 0; i < 20; i++) {
-        const all = yield* pauses(kind.backoff!, 10)
-        for (const [i, pause] of all.entries()) {
-          const middle = Math.min(2 ** i, 128)
-          assert.isTrue(pause! >= Math.max(1, middle * 0.8) && pause! <= middle * 1.2, `${all.join(", ")}`)
-        }
+  test("64. without a schedule they double from 1 ms up to 128 ms, each varied by a fifth", function* () {
+    const { kind } = SpinLock.make("a") as unknown as LockImpl<unknown>
+    for (let i = 0; i < 20; i++) {
+      const all = yield* pauses(kind.backoff!, 10)
+      for (const [i, pause] of all.entries()) {
+        const middle = Math.min(2 ** i, 128)
+        assert.isTrue(pause! >= Math.max(1, middle * 0.8) && pause! <= middle * 1.2, `${all.join(", ")}`)
       }
-    })
-  )
+    }
+  })
 
-  it.effect("65. constant backoff is the same every time", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* pauses(Schedule.spaced("64 millis"), 4), [64, 64, 64, 64])
-      assert.deepStrictEqual(yield* pauses(Schedule.recurs(2), 3), [1, 1, undefined])
-    })
-  )
+  test("65. constant backoff is the same every time", function* () {
+    assert.deepStrictEqual(yield* pauses(Schedule.spaced("64 millis"), 4), [64, 64, 64, 64])
+    assert.deepStrictEqual(yield* pauses(Schedule.recurs(2), 3), [1, 1, undefined])
+  })
 })
 
 describe("signals", () => {
