@@ -1,23 +1,22 @@
 /**
  * Whatever operation an interruption hits, composed locks leave nothing behind: no member held, no waiter, no holding watched.
  */
-import { serviceOf } from "../../kit/testStore.ts"
-import { assert, describe, it } from "@effect/vitest"
+import { as, serviceOf } from "../../kit/testStore.ts"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber, Layer, Result } from "effect"
 import { Lock, LockStore, MultiLock, RedisLock, RedLock } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import { onRedis } from "../../kit/stores.ts"
-import { clients } from "./elsewhere.ts"
+import { assertIdle, clients } from "./elsewhere.ts"
 import { isWaiting, sweep } from "./sweep.ts"
+import { testLive } from "../../kit/test.ts"
 
 type Service = RedisLock.RedisLock["Service"]
 
-const assertIdle = (service: Service, index: number) =>
-  Effect.sync(() => {
-    const client = service as unknown as LockClient
-    assert.strictEqual(client.lines.size, 0, `a waiter is left after ${index}`)
-    assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
-    for (const quorum of client.quorumClients.values()) {
+const assertAllIdle = (service: Service, index: number) =>
+  Effect.gen(function* () {
+    yield* as(service)(assertIdle(index))
+    for (const quorum of (service as unknown as LockClient).quorumClients.values()) {
       assert.strictEqual(quorum.lines.size, 0, `a waiter of a quorum is left after ${index}`)
       assert.strictEqual(quorum.watchdog.size, 0, `a holding of a quorum is left after ${index}`)
     }
@@ -56,7 +55,7 @@ const suite = <E>(where: "memory" | "Redis", store: Layer.Layer<LockStore.LockSt
         const { lock, members } = make(services, `composed:${crypto.randomUUID()}`)
         const assertFree = (index: number) =>
           Effect.gen(function* () {
-            for (const service of services) yield* assertIdle(service, index)
+            for (const service of services) yield* assertAllIdle(service, index)
             for (const member of members) {
               assert.isFalse(yield* Lock.isLocked(member), `${member.name} is left after ${index}`)
             }
@@ -66,49 +65,45 @@ const suite = <E>(where: "memory" | "Redis", store: Layer.Layer<LockStore.LockSt
         return { lock, members, assertFree }
       })
 
-      it.live(`at every operation of ${title}`, () =>
-        Effect.gen(function* () {
-          const { assertFree, lock } = yield* setUp
-          const programs = [
-            Lock.withLock(Effect.yieldNow, lock),
-            Effect.scoped(Effect.andThen(Lock.tryScoped(lock), Effect.yieldNow)),
-            Lock.withLock(Lock.withLock(Effect.yieldNow, lock), lock)
-          ]
-          // on Redis for the waits for its replies, which the first has as well
-          for (const program of where === "memory" ? programs : programs.slice(0, 1)) {
-            const interruptions = yield* sweep({ program, check: (index) => assertFree(index) })
-            assert.isAbove(interruptions, 10)
-          }
-        }).pipe(Effect.scoped)
-      )
+      testLive(`at every operation of ${title}`, function* () {
+        const { assertFree, lock } = yield* setUp
+        const programs = [
+          Lock.withLock(Effect.yieldNow, lock),
+          Effect.scoped(Effect.andThen(Lock.tryScoped(lock), Effect.yieldNow)),
+          Lock.withLock(Lock.withLock(Effect.yieldNow, lock), lock)
+        ]
+        // on Redis for the waits for its replies, which the first has as well
+        for (const program of where === "memory" ? programs : programs.slice(0, 1)) {
+          const interruptions = yield* sweep({ program, check: (index) => assertFree(index) })
+          assert.isAbove(interruptions, 10)
+        }
+      })
 
       // in memory nothing comes in another order than in the sweep
       if (where === "memory") continue
-      it.live(`at 200 random moments of four fibers that compete for ${title} and its members`, () =>
-        Effect.gen(function* () {
-          const { assertFree, lock, members } = yield* setUp
-          // each fiber an owner of its own
-          const competing = Effect.all(
-            [
-              Lock.withLock(Effect.yieldNow, lock),
-              Lock.withLock(Effect.yieldNow, lock, { waitTime: "10 seconds" }),
-              Lock.withLock(Effect.yieldNow, members[1]!),
-              Effect.scoped(Lock.tryScoped(lock))
-            ].map(Lock.withOwner),
-            { concurrency: "unbounded", discard: true }
-          )
-          let interrupted = 0
-          for (let i = 0; i < 200; i++) {
-            const fiber = yield* Effect.forkChild(competing)
-            if (i % 4 === 0) for (let n = Math.random() * 20; n > 0; n--) yield* Effect.yieldNow
-            else yield* Effect.sleep(Math.random() * 4)
-            if (fiber.pollUnsafe() === undefined) interrupted++
-            yield* Fiber.interrupt(fiber)
-            yield* assertFree(i)
-          }
-          assert.isAbove(interrupted, 10)
-        }).pipe(Effect.scoped)
-      )
+      testLive(`at 200 random moments of four fibers that compete for ${title} and its members`, function* () {
+        const { assertFree, lock, members } = yield* setUp
+        // each fiber an owner of its own
+        const competing = Effect.all(
+          [
+            Lock.withLock(Effect.yieldNow, lock),
+            Lock.withLock(Effect.yieldNow, lock, { waitTime: "10 seconds" }),
+            Lock.withLock(Effect.yieldNow, members[1]!),
+            Effect.scoped(Lock.tryScoped(lock))
+          ].map(Lock.withOwner),
+          { concurrency: "unbounded", discard: true }
+        )
+        let interrupted = 0
+        for (let i = 0; i < 200; i++) {
+          const fiber = yield* Effect.forkChild(competing)
+          if (i % 4 === 0) for (let n = Math.random() * 20; n > 0; n--) yield* Effect.yieldNow
+          else yield* Effect.sleep(Math.random() * 4)
+          if (fiber.pollUnsafe() === undefined) interrupted++
+          yield* Fiber.interrupt(fiber)
+          yield* assertFree(i)
+        }
+        assert.isAbove(interrupted, 10)
+      })
     }
   })
 

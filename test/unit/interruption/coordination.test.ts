@@ -5,22 +5,24 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cron, DateTime, Effect, Layer, Option, Schema, Stream } from "effect"
 import { DistributedCron, LeaderElection, LockStore, RedisLock, RunOnce, Singleton } from "effect-redis-lock"
-import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
-import { bare } from "../../kit/server/bareRedis.ts"
-import { redisUrl } from "../../kit/server/redisUrl.ts"
 import { onRedis } from "../../kit/stores.ts"
 import { eventually } from "../../kit/eventually.ts"
 import { runOperation, typeOfKey } from "../../kit/storeOperations.ts"
-import { elsewhere, holdElsewhere, repeatYield, sweepHandOver } from "./elsewhere.ts"
+import {
+  assertIdle,
+  holdElsewhere,
+  repeatYield,
+  sweepHandOver,
+  testLeavesNothing,
+  testsElsewhere
+} from "./elsewhere.ts"
 import { isWaiting, sweep } from "./sweep.ts"
 
 const turn = Effect.promise(() => new Promise<void>((resume) => setImmediate(resume)))
 
 /** Nobody of this client waits, holds or is watched, and what it wrote is gone. */
-const assertIdle = Effect.fnUntraced(function* (name: string, index: number, records: ReadonlyArray<string>) {
-  const client = (yield* RedisLock.RedisLock) as unknown as LockClient
-  assert.strictEqual(client.lines.size, 0, `a waiter is left after ${index}`)
-  assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
+const assertGone = Effect.fnUntraced(function* (name: string, index: number, records: ReadonlyArray<string>) {
+  yield* assertIdle(index)
   assert.strictEqual(yield* typeOfKey(name), "none", `the lock is left after ${index}`)
   for (const use of records) {
     const key = `effect_redis_lock_record:{${name}}:${use}`
@@ -38,6 +40,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>, onMe
     it.layer(store, { excludeTestServices: true, concurrent: isWaiting(name) })(
       "of what is built on locks, at every operation",
       (it) => {
+        const test = testsElsewhere(it)
         const electionOf = (name: string) => LeaderElection.make(name, { value: Schema.String })
         type Scenario = (
           election: LeaderElection.LeaderElection<string>
@@ -65,93 +68,83 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>, onMe
           })
         }
         for (const [title, program] of Object.entries(scenarios)) {
-          it.effect(`Interruption ${title} leaves nothing behind`, () =>
-            Effect.gen(function* () {
-              const election = electionOf(yield* fresh)
-              const interruptions = yield* sweep({
-                program: program(election),
-                check: (index) => assertIdle(election.name, index, ["leader"])
-              })
-              assert.isAbove(interruptions, 10)
-              assert.isTrue(Option.isNone(yield* LeaderElection.leader(election)))
-            }).pipe(elsewhere)
-          )
+          test(`Interruption ${title} leaves nothing behind`, function* () {
+            const election = electionOf(yield* fresh)
+            const interruptions = yield* sweep({
+              program: program(election),
+              check: (index) => assertGone(election.name, index, ["leader"])
+            })
+            assert.isAbove(interruptions, 10)
+            assert.isTrue(Option.isNone(yield* LeaderElection.leader(election)))
+          })
         }
 
-        it.effect("Interrupting a schedule leaves no lock behind, and no tick runs twice", () =>
-          Effect.gen(function* () {
-            const name = yield* fresh
-            const ticks: Array<number> = []
-            const job = DistributedCron.layer({
-              name,
-              cron: Cron.parse("* * * * * *"),
-              catchUp: "all",
-              execute: Effect.map(DistributedCron.CurrentScheduledTime, (time) =>
-                ticks.push(DateTime.toEpochMillis(time))
-              )
-            })
-            const interruptions = yield* sweep({
-              // long enough for a look, and for a tick where one is due
-              program: Effect.scoped(Effect.andThen(Layer.build(Layer.fresh(job)), repeatYield(60))),
-              check: (index) => assertIdle(name, index, [])
-            })
-            assert.isAbove(interruptions, 10)
-            assert.deepStrictEqual(ticks, [...new Set(ticks)])
-            const store = yield* LockStore.LockStore
-            const keys = [name, `effect_redis_lock_record:{${name}}:tick`]
-            // the last tick stays: for the test that looks at the server's keys it must not
-            const [, , record] = (yield* runOperation(store, "record/read", keys)) as ReadonlyArray<string | null>
-            const owner = record?.split(" ")[0]
-            if (owner !== undefined) yield* runOperation(store, "record/clear", keys, [owner, "PUBLISH"])
-          }).pipe(elsewhere)
-        )
+        test("Interrupting a schedule leaves no lock behind, and no tick runs twice", function* () {
+          const name = yield* fresh
+          const ticks: Array<number> = []
+          const job = DistributedCron.layer({
+            name,
+            cron: Cron.parse("* * * * * *"),
+            catchUp: "all",
+            execute: Effect.map(DistributedCron.CurrentScheduledTime, (time) =>
+              ticks.push(DateTime.toEpochMillis(time))
+            )
+          })
+          const interruptions = yield* sweep({
+            // long enough for a look, and for a tick where one is due
+            program: Effect.scoped(Effect.andThen(Layer.build(Layer.fresh(job)), repeatYield(60))),
+            check: (index) => assertGone(name, index, [])
+          })
+          assert.isAbove(interruptions, 10)
+          assert.deepStrictEqual(ticks, [...new Set(ticks)])
+          const store = yield* LockStore.LockStore
+          const keys = [name, `effect_redis_lock_record:{${name}}:tick`]
+          // the last tick stays: for the test that looks at the server's keys it must not
+          const [, , record] = (yield* runOperation(store, "record/read", keys)) as ReadonlyArray<string | null>
+          const owner = record?.split(" ")[0]
+          if (owner !== undefined) yield* runOperation(store, "record/clear", keys, [owner, "PUBLISH"])
+        })
 
-        it.effect("Interrupting work that is done once leaves nothing behind, at every operation", () =>
-          Effect.gen(function* () {
-            let name = yield* fresh
-            const interruptions = yield* sweep({
-              program: Effect.suspend(() =>
-                RunOnce.run(Effect.as(Effect.yieldNow, "done"), RunOnce.make(name, { ttl: 1, result: Schema.String }))
-              ),
-              check: Effect.fnUntraced(function* (index) {
-                yield* assertIdle(name, index, [])
-                name = yield* fresh
-              })
+        test("Interrupting work that is done once leaves nothing behind, at every operation", function* () {
+          let name = yield* fresh
+          const interruptions = yield* sweep({
+            program: Effect.suspend(() =>
+              RunOnce.run(Effect.as(Effect.yieldNow, "done"), RunOnce.make(name, { ttl: 1, result: Schema.String }))
+            ),
+            check: Effect.fnUntraced(function* (index) {
+              yield* assertGone(name, index, [])
+              name = yield* fresh
             })
-            assert.isAbove(interruptions, 10)
-          }).pipe(elsewhere)
-        )
+          })
+          assert.isAbove(interruptions, 10)
+        })
 
-        it.effect("Interrupting a candidate while the leader resigns leaves nothing behind", () =>
-          Effect.gen(function* () {
-            const election = electionOf(yield* fresh)
-            // the leader resigns
-            yield* sweepHandOver({
-              hold: holdElsewhere((body) => LeaderElection.whileLeader(body, election)),
-              waiters: [LeaderElection.whileLeader(Effect.yieldNow, election)],
-              check: (index) => assertIdle(election.name, index, ["leader"])
-            })
-          }).pipe(elsewhere)
-        )
+        test("Interrupting a candidate while the leader resigns leaves nothing behind", function* () {
+          const election = electionOf(yield* fresh)
+          // the leader resigns
+          yield* sweepHandOver({
+            hold: holdElsewhere((body) => LeaderElection.whileLeader(body, election)),
+            waiters: [LeaderElection.whileLeader(Effect.yieldNow, election)],
+            check: (index) => assertGone(election.name, index, ["leader"])
+          })
+        })
 
         if (!onMemory) return
-        it.effect("Interrupting a wait for work that is done once, while its runner fails, leaves nothing behind", () =>
-          Effect.gen(function* () {
-            const freshOnce = Effect.map(fresh, (name) => RunOnce.make(name, { ttl: 1, result: Schema.String }))
-            let once = yield* freshOnce
-            const waiter = Effect.suspend(() => RunOnce.run(Effect.succeed("done"), once))
-            yield* sweepHandOver({
-              hold: Effect.gen(function* () {
-                once = yield* freshOnce
-                return yield* holdElsewhere((body) =>
-                  Effect.ignore(RunOnce.run(Effect.andThen(body, Effect.fail("no")), once))
-                )
-              }),
-              waiters: [waiter, waiter],
-              check: (index) => assertIdle(once.name, index, [])
-            })
-          }).pipe(elsewhere)
-        )
+        test("Interrupting a wait for work that is done once, while its runner fails, leaves nothing behind", function* () {
+          const freshOnce = Effect.map(fresh, (name) => RunOnce.make(name, { ttl: 1, result: Schema.String }))
+          let once = yield* freshOnce
+          const waiter = Effect.suspend(() => RunOnce.run(Effect.succeed("done"), once))
+          yield* sweepHandOver({
+            hold: Effect.gen(function* () {
+              once = yield* freshOnce
+              return yield* holdElsewhere((body) =>
+                Effect.ignore(RunOnce.run(Effect.andThen(body, Effect.fail("no")), once))
+              )
+            }),
+            waiters: [waiter, waiter],
+            check: (index) => assertGone(once.name, index, [])
+          })
+        })
       }
     )
   })
@@ -159,18 +152,9 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>, onMe
 suite("memory", LockStore.layerMemory, true)
 suite("Redis", onRedis, false)
 
-it.live("Interrupted elections and work that is done once leave no channel, and no key but tokens, on the server", () =>
-  Effect.gen(function* () {
-    const observer = yield* bare({ url: redisUrl })
-    const channels = () => observer.pubsub("CHANNELS", "*{coordinated:*") as Promise<Array<string>>
-    yield* eventually("no channel is left", channels, (left) => left.length === 0)
-    // the time of the last turn of clients without places lives a tenth of a second longer than the last place
-    yield* eventually(
-      "no key but the tokens is left",
-      () => observer.keys("*coordinated:*"),
-      (left) => left.every((key) => key.startsWith("redisson_lock_token:")),
-      // a place that was left behind would live for a minute
-      "20 seconds"
-    )
-  }).pipe(Effect.scoped)
+testLeavesNothing(
+  "Interrupted elections and work that is done once leave no channel, and no key but tokens, on the server",
+  {
+    prefix: "coordinated"
+  }
 )

@@ -8,24 +8,10 @@ import { Lock, LockStore, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../../packages/core/dist/internal/client/LockClient.js"
 import type { AnyLock } from "../../contract/suite/contract.ts"
 import { kinds } from "../../contract/suite/kinds.ts"
-import { redisUrl } from "../../kit/server/redisUrl.ts"
 import { onRedis } from "../../kit/stores.ts"
-import { elsewhere, holdElsewhere, sweepHandOver } from "./elsewhere.ts"
+import { assertIdle, holdElsewhere, sweepHandOver, testLeavesNothing, testsElsewhere } from "./elsewhere.ts"
 import { isWaiting, sweep } from "./sweep.ts"
 import { typeOfKey, typeOfKeyIn } from "../../kit/storeOperations.ts"
-import { bare } from "../../kit/server/bareRedis.ts"
-import { eventually, until } from "../../kit/eventually.ts"
-
-/** Nobody of this client waits, holds or is watched. */
-const assertIdle = (lock: string, index: number) =>
-  Effect.gen(function* () {
-    const client = (yield* RedisLock.RedisLock) as unknown as LockClient
-    // on a busy machine a rollback goes on in the background
-    yield* until("the rollbacks are over", () => client.underWay === 0 && client.overdueRollbacks === 0)
-    assert.strictEqual(client.lines.size, 0, `a waiter is left after ${index}`)
-    assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
-    assert.deepStrictEqual(client.leases.of(lock), [], `a holding is left after ${index}`)
-  })
 
 const keysOf = (name: string) => [
   name,
@@ -51,7 +37,8 @@ const assertNothing = (lock: string, index: number) =>
 
 const assertFree = (lock: AnyLock, index: number) =>
   Effect.gen(function* () {
-    yield* assertIdle(lock.name, index)
+    yield* assertIdle(index)
+    assert.deepStrictEqual(((yield* RedisLock.RedisLock) as unknown as LockClient).leases.of(lock.name), [])
     yield* assertNothing(lock.name, index)
     const again = yield* Effect.result(Lock.withLock(Effect.void, lock, { waitTime: 0 }))
     assert.isTrue(Result.isSuccess(again), `the lock cannot be had after ${index}`)
@@ -84,104 +71,90 @@ const suite = <E>(
     for (const { make, name: title, reentrant, rival = make } of kinds) {
       if (!swept.includes(title)) continue
       it.layer(store, { excludeTestServices: true, concurrent })(`${title}, at every operation`, (it) => {
+        const test = testsElsewhere(it)
         for (const [scenario, program] of Object.entries(uncontended)) {
           if (scenario === "of re-entry" && !reentrant) continue
-          it.effect(`Interruption ${scenario} leaves nothing behind: ${title}`, () =>
-            Effect.gen(function* () {
-              const lock = yield* fresh(make)
-              const interruptions = yield* sweep({
-                program: program(lock),
-                check: (index) => assertFree(lock, index)
-              })
-              assert.isAbove(interruptions, 10)
-            }).pipe(elsewhere)
-          )
+          test(`Interruption ${scenario} leaves nothing behind: ${title}`, function* () {
+            const lock = yield* fresh(make)
+            const interruptions = yield* sweep({
+              program: program(lock),
+              check: (index) => assertFree(lock, index)
+            })
+            assert.isAbove(interruptions, 10)
+          })
         }
 
         for (const options of [{}, { waitTime: "1 minute" }] as const) {
-          it.effect(
-            `Interruption of waiting${"waitTime" in options ? " with a wait time" : ""}, while the holder lets go, leaves nothing behind: ${title}`,
-            () =>
-              Effect.gen(function* () {
-                const lock = yield* fresh(make)
-                yield* sweepHandOver({
-                  hold: holdElsewhere(Lock.withLock(rival(lock.name))),
-                  waiters: [Lock.withLock(Effect.yieldNow, lock, options)],
-                  check: (index) => assertFree(lock, index)
-                })
-              }).pipe(elsewhere)
-          )
-        }
-
-        it.effect("Interrupting a waiter behind others of its client leaves nothing behind, at every operation", () =>
-          Effect.gen(function* () {
+          test(`Interruption of waiting${"waitTime" in options ? " with a wait time" : ""}, while the holder lets go, leaves nothing behind: ${title}`, function* () {
             const lock = yield* fresh(make)
-            const interruptions = yield* sweep({
-              program: Effect.all(
-                [rival(lock.name), lock, lock].map((each) =>
-                  Lock.withLock(Effect.yieldNow, each, { waitTime: "1 minute" })
-                ),
-                { concurrency: "unbounded" }
-              ),
+            yield* sweepHandOver({
+              hold: holdElsewhere(Lock.withLock(rival(lock.name))),
+              waiters: [Lock.withLock(Effect.yieldNow, lock, options)],
               check: (index) => assertFree(lock, index)
             })
-            assert.isAbove(interruptions, 100)
-          }).pipe(elsewhere)
-        )
+          })
+        }
+
+        test("Interrupting a waiter behind others of its client leaves nothing behind, at every operation", function* () {
+          const lock = yield* fresh(make)
+          const interruptions = yield* sweep({
+            program: Effect.all(
+              [rival(lock.name), lock, lock].map((each) =>
+                Lock.withLock(Effect.yieldNow, each, { waitTime: "1 minute" })
+              ),
+              { concurrency: "unbounded" }
+            ),
+            check: (index) => assertFree(lock, index)
+          })
+          assert.isAbove(interruptions, 100)
+        })
       })
     }
 
     it.layer(store, { excludeTestServices: true, concurrent })("a read-write lock, at every operation", (it) => {
-      it.effect("Interrupting a writer that reads leaves nothing behind, at every operation", () =>
-        Effect.gen(function* () {
-          const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
-          yield* sweep({
-            program: Effect.yieldNow.pipe(Lock.withLock(readLock), Lock.withLock(writeLock)),
-            check: (index) => Effect.andThen(assertFree(writeLock, index), assertFree(readLock, index))
-          })
-        }).pipe(elsewhere)
-      )
+      const test = testsElsewhere(it)
+      test("Interrupting a writer that reads leaves nothing behind, at every operation", function* () {
+        const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
+        yield* sweep({
+          program: Effect.yieldNow.pipe(Lock.withLock(readLock), Lock.withLock(writeLock)),
+          check: (index) => Effect.andThen(assertFree(writeLock, index), assertFree(readLock, index))
+        })
+      })
 
-      it.effect("Interrupting a writer that goes on as a reader leaves nothing behind, at every operation", () =>
-        Effect.gen(function* () {
-          const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
-          yield* sweep({
-            program: Effect.gen(function* () {
-              const writing = yield* Lock.scoped(writeLock)
-              yield* Lock.scoped(readLock)
-              yield* writing.release
-              yield* Effect.yieldNow
-            }).pipe(Effect.scoped),
-            check: (index) => assertFree(writeLock, index)
-          })
-        }).pipe(elsewhere)
-      )
+      test("Interrupting a writer that goes on as a reader leaves nothing behind, at every operation", function* () {
+        const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
+        yield* sweep({
+          program: Effect.gen(function* () {
+            const writing = yield* Lock.scoped(writeLock)
+            yield* Lock.scoped(readLock)
+            yield* writing.release
+            yield* Effect.yieldNow
+          }).pipe(Effect.scoped),
+          check: (index) => assertFree(writeLock, index)
+        })
+      })
 
-      it.effect(
-        "Interrupting a writer that waits for readers of its own process and of another leaves nothing behind",
-        () =>
-          Effect.gen(function* () {
-            const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
-            const reader = yield* holdElsewhere(Lock.withLock(readLock))
-            yield* sweep({
-              program: Effect.all(
-                [
-                  Lock.withLock(Effect.yieldNow, readLock),
-                  Effect.ignore(Lock.withLock(Effect.yieldNow, writeLock, { waitTime: 3 }))
-                ],
-                { concurrency: "unbounded" }
-              ),
-              check: (index) =>
-                Effect.gen(function* () {
-                  yield* assertIdle(writeLock.name, index)
-                  const type = yield* typeOfKey(keysOf(writeLock.name).at(-1)!)
-                  assert.strictEqual(type, "none", `readers are held off after ${index}`)
-                })
+      test("Interrupting a writer that waits for readers of its own process and of another leaves nothing behind", function* () {
+        const { readLock, writeLock } = ReadWriteLock.make(`sweep:${crypto.randomUUID()}`)
+        const reader = yield* holdElsewhere(Lock.withLock(readLock))
+        yield* sweep({
+          program: Effect.all(
+            [
+              Lock.withLock(Effect.yieldNow, readLock),
+              Effect.ignore(Lock.withLock(Effect.yieldNow, writeLock, { waitTime: 3 }))
+            ],
+            { concurrency: "unbounded" }
+          ),
+          check: (index) =>
+            Effect.gen(function* () {
+              yield* assertIdle(index)
+              const type = yield* typeOfKey(keysOf(writeLock.name).at(-1)!)
+              assert.strictEqual(type, "none", `readers are held off after ${index}`)
             })
-            yield* reader.letGo
-            yield* Fiber.join(reader.fiber)
-          }).pipe(elsewhere)
-      )
+        })
+        yield* reader.letGo
+        yield* Fiber.join(reader.fiber)
+      })
     })
   })
 
@@ -189,18 +162,6 @@ suite("memory", LockStore.layerMemory)
 // the same scripts; a real driver, whose commands are on their way for longer, under one kind for each way of waiting
 suite("Redis", onRedis, ["a reentrant lock", "a fair lock", "a write lock", "a read lock"])
 
-it.live("Interrupted acquisitions leave no channel and no key but the token's on the server", () =>
-  Effect.gen(function* () {
-    const observer = yield* bare({ url: redisUrl })
-    const channels = () => observer.pubsub("CHANNELS", "*{sweep:*") as Promise<Array<string>>
-    yield* eventually("no channel is left", channels, (left) => left.length === 0)
-    // the time of the last turn of clients without places lives a tenth of a second longer than the last place
-    yield* eventually(
-      "no key but the tokens is left",
-      () => observer.keys("*sweep:*"),
-      (left) => left.every((key) => key.startsWith("redisson_lock_token:")),
-      // a place that was left behind would live for a minute
-      "20 seconds"
-    )
-  })
-)
+testLeavesNothing("Interrupted acquisitions leave no channel and no key but the token's on the server", {
+  prefix: "sweep"
+})
