@@ -2,10 +2,11 @@
  * How grants wait for replicas, over a driver whose servers answer what a test wants.
  */
 import { fakeDriver } from "../kit/fakeDriver.ts"
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Lock, LockNotReplicated, RedisDriver, RedisLock } from "effect-redis-lock"
 import { failure, storeError } from "../kit/exits.ts"
+import { testLive } from "../kit/test.ts"
 
 type Command = ReadonlyArray<string | number>
 
@@ -77,122 +78,110 @@ const answersOf = (master: Master) => (commands: ReadonlyArray<Command>) =>
 
 const section = Lock.withLock(Effect.succeed("done"), "a", { waitTime: 0 })
 
-describe("a grant that waits for replicas", () => {
-  it.live(
-    "A grant is confirmed and waited for before the section begins, and one that is not acknowledged is released",
-    () =>
-      Effect.gen(function* () {
-        const master: Master = { online: 2, acknowledged: 2 }
-        const { run, scripts } = yield* site(answersOf(master), { replicas: 2 })
-        assert.deepStrictEqual(scripts, [])
-        assert.strictEqual(yield* run(section), "done")
-        assert.deepStrictEqual(scripts, ["lock/acquire", "lock/release"])
-        master.acknowledged = 1
-        const error = storeError(yield* Effect.exit(run(section)))
-        assert.instanceOf(error.cause, LockNotReplicated)
-        assert.include(error.cause, { lock: "a", wanted: 2, acknowledged: 1 })
-        assert.isFalse(error.isTransient)
-        assert.deepStrictEqual(scripts.slice(2), ["lock/acquire", "lock/release"])
-      }).pipe(Effect.scoped)
-  )
+testLive(
+  "A grant is confirmed and waited for before the section begins, and one that is not acknowledged is released",
+  function* () {
+    const master: Master = { online: 2, acknowledged: 2 }
+    const { run, scripts } = yield* site(answersOf(master), { replicas: 2 })
+    assert.deepStrictEqual(scripts, [])
+    assert.strictEqual(yield* run(section), "done")
+    assert.deepStrictEqual(scripts, ["lock/acquire", "lock/release"])
+    master.acknowledged = 1
+    const error = storeError(yield* Effect.exit(run(section)))
+    assert.instanceOf(error.cause, LockNotReplicated)
+    assert.include(error.cause, { lock: "a", wanted: 2, acknowledged: 1 })
+    assert.isFalse(error.isTransient)
+    assert.deepStrictEqual(scripts.slice(2), ["lock/acquire", "lock/release"])
+  }
+)
 
-  it.live(
-    "The commands that are sent together: the check of the server first, then for each grant a confirmation and the wait",
-    () =>
-      Effect.gen(function* () {
-        const all = yield* site(answersOf({ online: 2, acknowledged: 2 }), { replicas: "all", within: 700 })
-        yield* all.run(section)
-        assert.deepStrictEqual(all.waits, [
-          ["INFO replication", "WAIT 0 1"],
-          ["EVAL", "INFO replication", "WAIT 2 700"]
-        ])
-        const two = yield* site(answersOf({ online: 2, acknowledged: 2 }), { replicas: 2 })
-        yield* two.run(section)
-        assert.deepStrictEqual(two.waits, [["WAIT 0 1"], ["EVAL", "WAIT 2 500"]])
-      }).pipe(Effect.scoped)
-  )
+testLive(
+  "The commands that are sent together: the check of the server first, then for each grant a confirmation and the wait",
+  function* () {
+    const all = yield* site(answersOf({ online: 2, acknowledged: 2 }), { replicas: "all", within: 700 })
+    yield* all.run(section)
+    assert.deepStrictEqual(all.waits, [
+      ["INFO replication", "WAIT 0 1"],
+      ["EVAL", "INFO replication", "WAIT 2 700"]
+    ])
+    const two = yield* site(answersOf({ online: 2, acknowledged: 2 }), { replicas: 2 })
+    yield* two.run(section)
+    assert.deepStrictEqual(two.waits, [["WAIT 0 1"], ["EVAL", "WAIT 2 500"]])
+  }
+)
 
-  it.live("All replicas are those that are online, and at least one", () =>
-    Effect.gen(function* () {
-      const master: Master = { online: 3, acknowledged: 3 }
-      const { run } = yield* site(answersOf(master), { replicas: "all" })
-      master.online = master.acknowledged = 1
-      assert.strictEqual(yield* run(section), "done")
-      master.online = master.acknowledged = 0
-      const { cause } = storeError(yield* Effect.exit(run(section)))
-      assert.instanceOf(cause, LockNotReplicated)
-      assert.include(cause, { wanted: 1, acknowledged: 0 })
-    }).pipe(Effect.scoped)
-  )
-
-  it.live("A replica that came online since it was counted is waited for by a second wait", () =>
-    Effect.gen(function* () {
-      let online = 1
-      let asked = 0
-      const { run } = yield* site(
-        (commands) =>
-          Effect.sync(() =>
-            commands.map(([name, count]): RedisDriver.Reply => {
-              if (name === "EVAL") return [1]
-              if (name === "INFO") return info(online)
-              asked = Number(count)
-              return asked
-            })
-          ),
-        { replicas: "all" }
-      )
-      online = 2
-      assert.strictEqual(yield* run(section), "done")
-      assert.strictEqual(asked, 2)
-    }).pipe(Effect.scoped)
-  )
-
-  it.live("A server that does not have the grant confirms nothing, whatever its replicas acknowledge", () =>
-    Effect.gen(function* () {
-      const { run, scripts } = yield* site(answersOf({ online: 2, acknowledged: 2, hasGrants: false }), {
-        replicas: "all"
-      })
-      const error = storeError(yield* Effect.exit(run(section)))
-      assert.strictEqual(error.reason, "ConnectionLost")
-      assert.include(error.message, "another one has taken over")
-      assert.deepStrictEqual(scripts, ["lock/acquire", "lock/release"])
-    }).pipe(Effect.scoped)
-  )
-
-  it.live(
-    "If the connection that waits cannot be had, nothing is acquired; if it fails after the grant, the grant is undone",
-    () =>
-      Effect.gen(function* () {
-        let fails = true
-        const answers = answersOf({ online: 1, acknowledged: 1 })
-        const { run, scripts } = yield* site((commands) => (fails ? Effect.fail(unreachable) : answers(commands)), {
-          replicas: 1
-        })
-        assert.strictEqual(storeError(yield* Effect.exit(run(section))).reason, "NotConnected")
-        assert.deepStrictEqual(scripts, [])
-        fails = false
-        yield* run(section)
-        fails = true
-        const error = storeError(yield* Effect.exit(run(section)))
-        assert.isTrue(error.isTransient)
-        assert.deepStrictEqual(scripts.slice(2), ["lock/acquire", "lock/release"])
-      }).pipe(Effect.scoped)
-  )
-
-  it.live(
-    "A lock may need nothing where its client does, and a client without the option sends nothing that waits",
-    () =>
-      Effect.gen(function* () {
-        const strict = yield* site(answersOf({ online: 0, acknowledged: 0 }), { replicas: 1 })
-        yield* strict.run(Lock.withLock(Effect.void, "a", { acknowledge: "none" }))
-        assert.lengthOf(strict.waits, 1)
-        const plain = yield* site(answersOf({ online: 0, acknowledged: 0 }), "none")
-        yield* plain.run(section)
-        assert.deepStrictEqual(plain.waits, [])
-        const error = failure(
-          yield* Effect.exit(plain.run(Lock.withLock(Effect.void, "a", { acknowledge: { replicas: 1 } })))
-        )
-        assert.propertyVal(error, "_tag", "LockStoreError")
-      }).pipe(Effect.scoped)
-  )
+testLive("All replicas are those that are online, and at least one", function* () {
+  const master: Master = { online: 3, acknowledged: 3 }
+  const { run } = yield* site(answersOf(master), { replicas: "all" })
+  master.online = master.acknowledged = 1
+  assert.strictEqual(yield* run(section), "done")
+  master.online = master.acknowledged = 0
+  const { cause } = storeError(yield* Effect.exit(run(section)))
+  assert.instanceOf(cause, LockNotReplicated)
+  assert.include(cause, { wanted: 1, acknowledged: 0 })
 })
+
+testLive("A replica that came online since it was counted is waited for by a second wait", function* () {
+  let online = 1
+  let asked = 0
+  const { run } = yield* site(
+    (commands) =>
+      Effect.sync(() =>
+        commands.map(([name, count]): RedisDriver.Reply => {
+          if (name === "EVAL") return [1]
+          if (name === "INFO") return info(online)
+          asked = Number(count)
+          return asked
+        })
+      ),
+    { replicas: "all" }
+  )
+  online = 2
+  assert.strictEqual(yield* run(section), "done")
+  assert.strictEqual(asked, 2)
+})
+
+testLive("A server that does not have the grant confirms nothing, whatever its replicas acknowledge", function* () {
+  const { run, scripts } = yield* site(answersOf({ online: 2, acknowledged: 2, hasGrants: false }), {
+    replicas: "all"
+  })
+  const error = storeError(yield* Effect.exit(run(section)))
+  assert.strictEqual(error.reason, "ConnectionLost")
+  assert.include(error.message, "another one has taken over")
+  assert.deepStrictEqual(scripts, ["lock/acquire", "lock/release"])
+})
+
+testLive(
+  "If the connection that waits cannot be had, nothing is acquired; if it fails after the grant, the grant is undone",
+  function* () {
+    let fails = true
+    const answers = answersOf({ online: 1, acknowledged: 1 })
+    const { run, scripts } = yield* site((commands) => (fails ? Effect.fail(unreachable) : answers(commands)), {
+      replicas: 1
+    })
+    assert.strictEqual(storeError(yield* Effect.exit(run(section))).reason, "NotConnected")
+    assert.deepStrictEqual(scripts, [])
+    fails = false
+    yield* run(section)
+    fails = true
+    const error = storeError(yield* Effect.exit(run(section)))
+    assert.isTrue(error.isTransient)
+    assert.deepStrictEqual(scripts.slice(2), ["lock/acquire", "lock/release"])
+  }
+)
+
+testLive(
+  "A lock may need nothing where its client does, and a client without the option sends nothing that waits",
+  function* () {
+    const strict = yield* site(answersOf({ online: 0, acknowledged: 0 }), { replicas: 1 })
+    yield* strict.run(Lock.withLock(Effect.void, "a", { acknowledge: "none" }))
+    assert.lengthOf(strict.waits, 1)
+    const plain = yield* site(answersOf({ online: 0, acknowledged: 0 }), "none")
+    yield* plain.run(section)
+    assert.deepStrictEqual(plain.waits, [])
+    const error = failure(
+      yield* Effect.exit(plain.run(Lock.withLock(Effect.void, "a", { acknowledge: { replicas: 1 } })))
+    )
+    assert.propertyVal(error, "_tag", "LockStoreError")
+  }
+)

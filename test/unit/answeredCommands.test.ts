@@ -2,7 +2,7 @@
  * What an answered command still refers to. ioredis' record of it, an array of it, or a table of a Map may live on in the old
  * generation of V8's heap; everything that it leads to would then live until the next full collection.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
@@ -11,6 +11,7 @@ import { type Member, type Outcome, QuorumCall } from "../../packages/core/dist/
 import { AlarmClock } from "../../packages/core/dist/internal/time/clock.js"
 import { FastCommand } from "../../packages/ioredis/dist/internal/fast/FastCommand.js"
 import { startable } from "../kit/startable.ts"
+import { test } from "../kit/test.ts"
 
 setFlagsFromString("--expose-gc")
 const collect = runInNewContext("gc") as () => void
@@ -67,48 +68,38 @@ const called = () => {
   return { call, conclusions, replies, requests }
 }
 
-describe("an answered command", () => {
-  for (const answer of ["reply", "error"] as const) {
-    it.effect(
-      `A command that ioredis still refers to after an ${answer === "reply" ? "answer" : "error"} does not keep its caller`,
-      () =>
-        Effect.gen(function* () {
-          const { caller, command, replies } = sent()
-          assert.isFalse(yield* isCollected(caller), "while it is awaited")
-          if (answer === "reply") command.resolve(1)
-          else command.reject(new Error("ERR"))
-          assert.isTrue(yield* isCollected(caller))
-          assert.strictEqual(replies.length, 1)
-          command.resolve(2)
-          assert.strictEqual(replies.length, 1, "answered once")
-          assert.deepStrictEqual(command.args, [])
-        })
-    )
-  }
+for (const answer of ["reply", "error"] as const) {
+  test(`A command that ioredis still refers to after an ${answer === "reply" ? "answer" : "error"} does not keep its caller`, function* () {
+    const { caller, command, replies } = sent()
+    assert.isFalse(yield* isCollected(caller), "while it is awaited")
+    if (answer === "reply") command.resolve(1)
+    else command.reject(new Error("ERR"))
+    assert.isTrue(yield* isCollected(caller))
+    assert.strictEqual(replies.length, 1)
+    command.resolve(2)
+    assert.strictEqual(replies.length, 1, "answered once")
+    assert.deepStrictEqual(command.args, [])
+  })
+}
 
-  it.effect("A quorum's call that every member has answered keeps none of its requests", () =>
-    Effect.gen(function* () {
-      const { call, conclusions, replies, requests } = called()
-      call.start(0)
-      assert.isFalse(yield* isCollected(requests[0]!), "while it is awaited")
-      for (const reply of replies.splice(0)) reply(Exit.succeed(1))
-      assert.deepStrictEqual(conclusions, [1])
-      for (const request of requests) assert.isTrue(yield* isCollected(request))
-      assert.isTrue(call.isSettled)
-    })
-  )
+test("A quorum's call that every member has answered keeps none of its requests", function* () {
+  const { call, conclusions, replies, requests } = called()
+  call.start(0)
+  assert.isFalse(yield* isCollected(requests[0]!), "while it is awaited")
+  for (const reply of replies.splice(0)) reply(Exit.succeed(1))
+  assert.deepStrictEqual(conclusions, [1])
+  for (const request of requests) assert.isTrue(yield* isCollected(request))
+  assert.isTrue(call.isSettled)
+})
 
-  it.effect("A quorum's call that was abandoned after its decision keeps none of its requests", () =>
-    Effect.gen(function* () {
-      const { call, conclusions, replies, requests } = called()
-      call.start(0)
-      const [first, second] = replies.splice(0)
-      first!(Exit.succeed(1))
-      second!(Exit.succeed(1))
-      assert.deepStrictEqual(conclusions, [1])
-      assert.isFalse(yield* isCollected(requests[2]!), "the third may still answer")
-      call.abandon()
-      for (const request of requests) assert.isTrue(yield* isCollected(request))
-    })
-  )
+test("A quorum's call that was abandoned after its decision keeps none of its requests", function* () {
+  const { call, conclusions, replies, requests } = called()
+  call.start(0)
+  const [first, second] = replies.splice(0)
+  first!(Exit.succeed(1))
+  second!(Exit.succeed(1))
+  assert.deepStrictEqual(conclusions, [1])
+  assert.isFalse(yield* isCollected(requests[2]!), "the third may still answer")
+  call.abandon()
+  for (const request of requests) assert.isTrue(yield* isCollected(request))
 })

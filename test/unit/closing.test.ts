@@ -31,6 +31,8 @@ import { sectionUntilTold } from "../kit/sections.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { as, clientLayer, clientOf, type Service, testStore, testStores, serviceOf } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
+import { test, testLive } from "../kit/test.ts"
+import { background } from "../kit/background.ts"
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout, any>
 type Live = Layer.Layer<RedisLock.RedisLock>
@@ -86,36 +88,35 @@ const suite = (where: string, clients: Effect.Effect<Live, never, Scope.Scope>, 
         }).pipe(Effect.scoped, Effect.provide(noting(messages)))
       })
 
-      it.live(`Closing a client of ${where} interrupts a section of ${kind}, and then gives it back`, () =>
-        Effect.gen(function* () {
-          const { close, name, other, service } = yield* setUp
-          const lock = make(name)
-          const [entered, ending, end] = [
-            yield* Deferred.make<void>(),
-            yield* Deferred.make<void>(),
-            yield* Deferred.make<void>()
-          ]
-          const body = Effect.ensuring(
-            Effect.andThen(Deferred.succeed(entered, void 0), Effect.never),
-            Effect.andThen(Deferred.succeed(ending, void 0), Deferred.await(end))
-          )
-          const section = yield* Effect.forkChild(Effect.flip(as(service)(Lock.withLock(body, lock))))
-          yield* Deferred.await(entered)
-          const closing = yield* Effect.forkChild(close)
-          yield* Deferred.await(ending)
-          const early = yield* Effect.result(as(other)(Lock.withLock(Effect.void, lock, { waitTime: 0 })))
-          const mayShare = kind === "a read lock"
-          assert.strictEqual(Result.isSuccess(early), mayShare, "while the section ends")
-          yield* Deferred.succeed(end, void 0)
-          yield* Fiber.join(closing)
-          const error = yield* Fiber.join(section)
-          assert.strictEqual(error._tag === "LockLost" && error.reason, "ClientClosed")
-          yield* as(other)(Lock.withLock(Effect.void, lock, { waitTime: 0 }))
-        }).pipe(Effect.scoped)
-      )
+      testLive(`Closing a client of ${where} interrupts a section of ${kind}, and then gives it back`, function* () {
+        const { close, name, other, service } = yield* setUp
+        const lock = make(name)
+        const [entered, ending, end] = [
+          yield* Deferred.make<void>(),
+          yield* Deferred.make<void>(),
+          yield* Deferred.make<void>()
+        ]
+        const body = Effect.ensuring(
+          Effect.andThen(Deferred.succeed(entered, void 0), Effect.never),
+          Effect.andThen(Deferred.succeed(ending, void 0), Deferred.await(end))
+        )
+        const section = yield* Effect.forkChild(Effect.flip(as(service)(Lock.withLock(body, lock))))
+        yield* Deferred.await(entered)
+        const closing = yield* Effect.forkChild(close)
+        yield* Deferred.await(ending)
+        const early = yield* Effect.result(as(other)(Lock.withLock(Effect.void, lock, { waitTime: 0 })))
+        const mayShare = kind === "a read lock"
+        assert.strictEqual(Result.isSuccess(early), mayShare, "while the section ends")
+        yield* Deferred.succeed(end, void 0)
+        yield* Fiber.join(closing)
+        const error = yield* Fiber.join(section)
+        assert.strictEqual(error._tag === "LockLost" && error.reason, "ClientClosed")
+        yield* as(other)(Lock.withLock(Effect.void, lock, { waitTime: 0 }))
+      })
 
-      it.live(`Closing a client of ${where} first ends the waits for ${kind}, and leaves nothing behind`, () =>
-        Effect.gen(function* () {
+      testLive(
+        `Closing a client of ${where} first ends the waits for ${kind}, and leaves nothing behind`,
+        function* () {
           const { close, name, other, service } = yield* setUp
           const lock = make(name)
           const rival = kind === "a read lock" ? ReadWriteLock.make(name).writeLock : lock
@@ -138,18 +139,16 @@ const suite = (where: string, clients: Effect.Effect<Live, never, Scope.Scope>, 
           // neither a place nor an announcement keeps others out
           const reader = ReadWriteLock.make(name).readLock
           yield* as(other)(Lock.withLock(Effect.void, kind === "a write lock" ? reader : rival, { waitTime: 0 }))
-        }).pipe(Effect.scoped)
+        }
       )
     }
 
-    it.live(`Closing a client of ${where} first refuses later requests`, () =>
-      Effect.gen(function* () {
-        const { close, name, service } = yield* setUp
-        yield* close
-        const error = yield* Effect.flip(as(service)(Lock.withLock(Effect.void, name)))
-        assert.strictEqual(error._tag === "LockStoreError" && error.reason, "Closed")
-      }).pipe(Effect.scoped)
-    )
+    testLive(`Closing a client of ${where} first refuses later requests`, function* () {
+      const { close, name, service } = yield* setUp
+      yield* close
+      const error = yield* Effect.flip(as(service)(Lock.withLock(Effect.void, name)))
+      assert.strictEqual(error._tag === "LockStoreError" && error.reason, "Closed")
+    })
   })
 
 const memory = Effect.map(testStore(), ({ store }) => clientLayer(store))
@@ -192,35 +191,33 @@ describe("closing a client first", () => {
       }).pipe(Effect.scoped, Effect.provide(noting(messages)))
     })
 
-    it.live(`Closing a client first interrupts sections with permits on ${where}, and ends waits`, () =>
-      Effect.gen(function* () {
-        const clients = yield* live
-        const name = `closing:${crypto.randomUUID()}`
-        const leased = PermitSemaphore.make(`${name}:leased`, { permits: 1 })
-        const counted = Semaphore.make(`${name}:counted`, { permits: 1 })
-        const running = yield* Effect.gen(function* () {
-          yield* CountDownLatch.trySetCount(name, 1)
-          const asked: ReadonlyArray<
-            Effect.Effect<unknown, AcquireError | LockLost | LatchTimeout, RedisLock.RedisLock>
-          > = [
-            PermitSemaphore.withPermit(Effect.never, leased),
-            Semaphore.withPermits(Effect.never, counted, 1),
-            PermitSemaphore.withPermit(Effect.never, leased),
-            Semaphore.withPermits(Effect.never, counted, 1),
-            CountDownLatch.await(name)
-          ]
-          const running = yield* Effect.forEach(asked, (self) =>
-            Effect.tap(Effect.forkDetach(Effect.flip(self)), () => Effect.sleep(20))
-          )
-          return running
-        }).pipe(Effect.provide(Layer.fresh(clients)))
-        const errors = yield* Effect.forEach(running, (fiber) => Fiber.join(fiber))
-        assert.deepStrictEqual(
-          errors.map((error) => ("reason" in error ? error.reason : error._tag)),
-          ["ClientClosed", "ClientClosed", "Closed", "Closed", "Closed"]
+    testLive(`Closing a client first interrupts sections with permits on ${where}, and ends waits`, function* () {
+      const clients = yield* live
+      const name = `closing:${crypto.randomUUID()}`
+      const leased = PermitSemaphore.make(`${name}:leased`, { permits: 1 })
+      const counted = Semaphore.make(`${name}:counted`, { permits: 1 })
+      const running = yield* Effect.gen(function* () {
+        yield* CountDownLatch.trySetCount(name, 1)
+        const asked: ReadonlyArray<
+          Effect.Effect<unknown, AcquireError | LockLost | LatchTimeout, RedisLock.RedisLock>
+        > = [
+          PermitSemaphore.withPermit(Effect.never, leased),
+          Semaphore.withPermits(Effect.never, counted, 1),
+          PermitSemaphore.withPermit(Effect.never, leased),
+          Semaphore.withPermits(Effect.never, counted, 1),
+          CountDownLatch.await(name)
+        ]
+        const running = yield* Effect.forEach(asked, (self) =>
+          Effect.tap(Effect.forkDetach(Effect.flip(self)), () => Effect.sleep(20))
         )
-      }).pipe(Effect.scoped)
-    )
+        return running
+      }).pipe(Effect.provide(Layer.fresh(clients)))
+      const errors = yield* Effect.forEach(running, (fiber) => Fiber.join(fiber))
+      assert.deepStrictEqual(
+        errors.map((error) => ("reason" in error ? error.reason : error._tag)),
+        ["ClientClosed", "ClientClosed", "Closed", "Closed", "Closed"]
+      )
+    })
   }
   semaphores("a store in memory", memory)
   semaphores("Redis", Effect.succeed(redis))
@@ -257,7 +254,7 @@ describe("closing a client first", () => {
       const end = yield* Scope.make()
       yield* Effect.provide(Scope.provide(Lock.scoped("a"), end), context)
       server.isDown = true
-      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+      const closing = yield* background(Scope.close(scope, Exit.void))
       yield* TestClock.adjust(299)
       assert.isUndefined(closing.pollUnsafe())
       yield* TestClock.adjust(1)
@@ -289,7 +286,7 @@ describe("closing a client first", () => {
           yield* Scope.provide(as(service)(Lock.scoped("x")), end)
           const { fiber } = yield* sectionUntilTold((body) => as(service)(Lock.withLock(body, "y")))
           for (const store of stores) if (store !== server) store.delay = () => 10_000
-          const closing = yield* Effect.forkChild(Scope.close(scopes[healthy]!, Exit.void), { startImmediately: true })
+          const closing = yield* background(Scope.close(scopes[healthy]!, Exit.void))
           for (const name of ["x", "y"]) yield* until(`${name} is free`, server.isFree(name))
           // the lock on the majority still has time
           assert.deepStrictEqual(messages, [])
@@ -317,9 +314,7 @@ describe("closing a client first", () => {
       const end = yield* Scope.make()
       yield* Scope.provide(as(service)(Lock.scoped("x")), end)
       yield* sectionUntilTold((body) => Effect.exit(as(service)(Lock.withLock(body, "y"))))
-      const releasing = yield* Effect.forkChild(Effect.scoped(as(service)(Lock.scoped("a"))), {
-        startImmediately: true
-      })
+      const releasing = yield* background(Effect.scoped(as(service)(Lock.scoped("a"))))
       yield* TestClock.adjust(300)
       yield* Fiber.join(releasing)
       yield* Scope.close(clients, Exit.void)
@@ -334,106 +329,89 @@ describe("closing a client first", () => {
     "a lock": Lock.make("a"),
     "several locks": MultiLock.make(["a", "b"])
   })) {
-    it.live(`A client closes at once although its store has died of the release of ${what}`, () =>
-      Effect.gen(function* () {
-        const server = yield* testStore()
-        const store = wrappedStore(server.store, ({ operation, run }) =>
-          operation.endsWith("/release") ? Effect.die("a defect of the store") : run()
-        )
-        const scope = yield* Scope.make()
-        const service = yield* Scope.provide(clientOf({ store }, { releaseTimeout: "1 minute" }), scope)
-        assert.isTrue(Exit.hasDies(yield* Effect.exit(as(service)(Lock.withLock(Effect.void, lock)))))
-        yield* soon("the client closes", Scope.close(scope, Exit.void), "20 seconds")
-      }).pipe(Effect.scoped)
-    )
+    testLive(`A client closes at once although its store has died of the release of ${what}`, function* () {
+      const server = yield* testStore()
+      const store = wrappedStore(server.store, ({ operation, run }) =>
+        operation.endsWith("/release") ? Effect.die("a defect of the store") : run()
+      )
+      const scope = yield* Scope.make()
+      const service = yield* Scope.provide(clientOf({ store }, { releaseTimeout: "1 minute" }), scope)
+      assert.isTrue(Exit.hasDies(yield* Effect.exit(as(service)(Lock.withLock(Effect.void, lock)))))
+      yield* soon("the client closes", Scope.close(scope, Exit.void), "20 seconds")
+    })
   }
 
-  it.live("A client that closes gives back also what may be left of a lock that it has lost", () =>
-    Effect.gen(function* () {
-      const server = yield* testStore()
-      let releases = 0
-      const store = wrappedStore(server.store, ({ fail, operation, run }) =>
-        operation === "lock/release" && releases++ === 0 ? fail() : run()
-      )
-      const scope = yield* Scope.make()
-      const service = yield* Scope.provide(clientOf({ store }, { watchdogLeaseTime: "1 second" }), scope)
-      // a renewal may have extended it anyway
-      const losing = yield* Effect.forkChild(Effect.flip(as(service)(Lock.withLock(Effect.never, "a"))))
-      yield* until(
-        "the lock is held",
-        Effect.map(server.isFree("a"), (isFree) => !isFree)
-      )
-      yield* server.delete("a")
-      assert.strictEqual((yield* Fiber.join(losing))._tag, "LockLost")
-      yield* soon("the client closes", Scope.close(scope, Exit.void), "20 seconds")
-      assert.strictEqual(releases, 2)
-    }).pipe(Effect.scoped)
-  )
+  testLive("A client that closes gives back also what may be left of a lock that it has lost", function* () {
+    const server = yield* testStore()
+    let releases = 0
+    const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+      operation === "lock/release" && releases++ === 0 ? fail() : run()
+    )
+    const scope = yield* Scope.make()
+    const service = yield* Scope.provide(clientOf({ store }, { watchdogLeaseTime: "1 second" }), scope)
+    // a renewal may have extended it anyway
+    const losing = yield* Effect.forkChild(Effect.flip(as(service)(Lock.withLock(Effect.never, "a"))))
+    yield* until(
+      "the lock is held",
+      Effect.map(server.isFree("a"), (isFree) => !isFree)
+    )
+    yield* server.delete("a")
+    assert.strictEqual((yield* Fiber.join(losing))._tag, "LockLost")
+    yield* soon("the client closes", Scope.close(scope, Exit.void), "20 seconds")
+    assert.strictEqual(releases, 2)
+  })
 
-  it.effect("A rollback of which the store has died delays neither the close nor what follows later rollbacks", () =>
-    Effect.gen(function* () {
-      const server = yield* testStore()
-      let releases = 0
-      const store = wrappedStore(server.store, ({ fail, operation, run }) => {
-        if (operation === "lock/acquire") return Effect.andThen(run(), fail("TimedOut"))
-        if (operation !== "lock/release") return run()
-        return releases++ === 0 ? Effect.die("a defect of the store") : Effect.andThen(Effect.sleep(50), run())
-      })
-      const scope = yield* Scope.make()
-      const service = yield* Scope.provide(clientOf({ store }, { releaseTimeout: "10 seconds" }), scope)
-      const ask = (name: string) =>
-        Effect.forkChild(Effect.exit(as(service)(Lock.withLock(Effect.void, name, { waitTime: 0 }))), {
-          startImmediately: true
-        })
-      const first = yield* ask("a")
-      yield* TestClock.adjust(200)
-      assert.isDefined(first.pollUnsafe())
-      const second = yield* ask("b")
-      yield* TestClock.adjust(49)
-      assert.isUndefined(second.pollUnsafe(), "its rollback is awaited")
-      yield* TestClock.adjust(1)
-      assert.isDefined(second.pollUnsafe())
-      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
-      yield* TestClock.withLive(Effect.timeoutOption(Fiber.await(closing), "5 seconds"))
-      assert.isDefined(closing.pollUnsafe())
-    }).pipe(Effect.scoped)
-  )
+  test("A rollback of which the store has died delays neither the close nor what follows later rollbacks", function* () {
+    const server = yield* testStore()
+    let releases = 0
+    const store = wrappedStore(server.store, ({ fail, operation, run }) => {
+      if (operation === "lock/acquire") return Effect.andThen(run(), fail("TimedOut"))
+      if (operation !== "lock/release") return run()
+      return releases++ === 0 ? Effect.die("a defect of the store") : Effect.andThen(Effect.sleep(50), run())
+    })
+    const scope = yield* Scope.make()
+    const service = yield* Scope.provide(clientOf({ store }, { releaseTimeout: "10 seconds" }), scope)
+    const ask = (name: string) =>
+      background(Effect.exit(as(service)(Lock.withLock(Effect.void, name, { waitTime: 0 }))))
+    const first = yield* ask("a")
+    yield* TestClock.adjust(200)
+    assert.isDefined(first.pollUnsafe())
+    const second = yield* ask("b")
+    yield* TestClock.adjust(49)
+    assert.isUndefined(second.pollUnsafe(), "its rollback is awaited")
+    yield* TestClock.adjust(1)
+    assert.isDefined(second.pollUnsafe())
+    const closing = yield* background(Scope.close(scope, Exit.void))
+    yield* TestClock.withLive(Effect.timeoutOption(Fiber.await(closing), "5 seconds"))
+    assert.isDefined(closing.pollUnsafe())
+  })
 
-  it.live("Closing a client waits for an acquisition that is under way, and rolls it back", () =>
-    Effect.gen(function* () {
-      const server = yield* testStore()
-      const scope = yield* Scope.make()
-      const [sent, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const store = wrappedStore(server.store, ({ operation, run }) =>
-        operation === "lock/acquire"
-          ? Effect.andThen(Effect.andThen(Deferred.succeed(sent, void 0), Deferred.await(gate)), run())
-          : run()
-      )
-      const context = yield* Layer.buildWithScope(clientLayer(store), scope)
-      let entered = false
-      const section = yield* Effect.forkChild(
-        Effect.result(
-          Effect.provide(
-            Lock.withLock(
-              Effect.sync(() => (entered = true)),
-              "a"
-            ),
-            context
-          )
-        )
-      )
-      yield* Deferred.await(sent)
-      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
-      yield* Deferred.succeed(gate, void 0)
-      yield* Fiber.join(closing)
-      assert.isTrue(Result.isFailure(yield* Fiber.join(section)))
-      assert.isFalse(entered)
-      assert.isTrue(yield* server.isFree("a"))
-    }).pipe(Effect.scoped)
-  )
+  testLive("Closing a client waits for an acquisition that is under way, and rolls it back", function* () {
+    const server = yield* testStore()
+    const scope = yield* Scope.make()
+    const [sent, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const store = wrappedStore(server.store, ({ operation, run }) =>
+      operation === "lock/acquire"
+        ? Effect.andThen(Effect.andThen(Deferred.succeed(sent, void 0), Deferred.await(gate)), run())
+        : run()
+    )
+    const context = yield* Layer.buildWithScope(clientLayer(store), scope)
+    let entered = false
+    const section = yield* Effect.forkChild(
+      Effect.result(Effect.provide(Effect.sync(() => (entered = true)).pipe(Lock.withLock("a")), context))
+    )
+    yield* Deferred.await(sent)
+    const closing = yield* background(Scope.close(scope, Exit.void))
+    yield* Deferred.succeed(gate, void 0)
+    yield* Fiber.join(closing)
+    assert.isTrue(Result.isFailure(yield* Fiber.join(section)))
+    assert.isFalse(entered)
+    assert.isTrue(yield* server.isFree("a"))
+  })
 
-  it.live("Closing a client takes back permits that are granted meanwhile, and their section does not begin", () =>
-    Effect.gen(function* () {
+  testLive(
+    "Closing a client takes back permits that are granted meanwhile, and their section does not begin",
+    function* () {
       const server = yield* testStore()
       const scope = yield* Scope.make()
       const semaphore = Semaphore.make("a", { permits: 1 })
@@ -445,13 +423,11 @@ describe("closing a client first", () => {
       )
       const context = yield* Layer.buildWithScope(clientLayer(store), scope)
       let entered = false
-      const section = yield* Semaphore.withPermits(
-        Effect.sync(() => (entered = true)),
-        semaphore,
-        1
-      ).pipe(Effect.provide(context), Effect.result, Effect.forkChild)
+      const section = yield* Effect.sync(() => (entered = true))
+        .pipe(Semaphore.withPermits(semaphore, 1))
+        .pipe(Effect.provide(context), Effect.result, Effect.forkChild)
       yield* Deferred.await(sent)
-      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+      const closing = yield* background(Scope.close(scope, Exit.void))
       yield* Deferred.succeed(gate, void 0)
       yield* Fiber.join(closing)
       const result = yield* Fiber.join(section)
@@ -459,7 +435,7 @@ describe("closing a client first", () => {
       assert.isTrue(Result.isFailure(result))
       const other = yield* clientOf(server)
       assert.strictEqual(yield* as(other)(Semaphore.availablePermits(semaphore)), 1)
-    }).pipe(Effect.scoped)
+    }
   )
 })
 
@@ -479,85 +455,73 @@ describe("the body of a section", () => {
         Semaphore.withPermitsIfAvailable(body, Semaphore.make("counted", { permits: 1 }), 1)
     }
   for (const [title, section] of Object.entries(sections)) {
-    it.effect(`The body of a section of ${title} ends the fibers that it has forked, unless they are detached`, () =>
-      Effect.gen(function* () {
-        const fibers: Array<Fiber.Fiber<never>> = []
-        yield* section(
-          Effect.gen(function* () {
-            fibers.push(yield* Effect.forkChild(Effect.never, { startImmediately: true }))
-            fibers.push(yield* Effect.forkDetach(Effect.never, { startImmediately: true }))
-          })
-        ).pipe(as(yield* service))
-        const [child, detached] = fibers as [Fiber.Fiber<never>, Fiber.Fiber<never>]
-        assert.isTrue(Option.isSome(Option.fromUndefinedOr(child.pollUnsafe())), "a child")
-        assert.isUndefined(detached.pollUnsafe(), "a detached fiber")
-        yield* Fiber.interrupt(detached)
-      })
-    )
+    test(`The body of a section of ${title} ends the fibers that it has forked, unless they are detached`, function* () {
+      const fibers: Array<Fiber.Fiber<never>> = []
+      yield* section(
+        Effect.gen(function* () {
+          fibers.push(yield* background(Effect.never))
+          fibers.push(yield* Effect.forkDetach(Effect.never, { startImmediately: true }))
+        })
+      ).pipe(as(yield* service))
+      const [child, detached] = fibers as [Fiber.Fiber<never>, Fiber.Fiber<never>]
+      assert.isTrue(Option.isSome(Option.fromUndefinedOr(child.pollUnsafe())), "a child")
+      assert.isUndefined(detached.pollUnsafe(), "a detached fiber")
+      yield* Fiber.interrupt(detached)
+    })
 
     // nothing is held then
     if (title.endsWith("without permits")) continue
-    it.effect(
-      `The body of a section of ${title} that is interrupted keeps others out until its finalizers have ended`,
-      () =>
-        Effect.gen(function* () {
-          const server = yield* testStore()
-          const [own, other] = [as(yield* clientOf(server)), as(yield* clientOf(server))]
-          const [ending, end] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-          const log: Array<string> = []
-          yield* Effect.addFinalizer(() => Deferred.succeed(end, void 0))
-          const finalizer = Deferred.succeed(ending, void 0).pipe(
-            Effect.andThen(Deferred.await(end)),
-            Effect.andThen(Effect.sync(() => void log.push("has ended")))
-          )
-          const interrupted = yield* Effect.forkChild(own(section(Effect.onInterrupt(Effect.never, () => finalizer))), {
-            startImmediately: true
-          })
-          const interrupting = yield* Effect.forkChild(Fiber.interrupt(interrupted), { startImmediately: true })
-          yield* Deferred.await(ending)
-          const enter = other(section(Effect.sync(() => void log.push("is inside"))))
-          const early = yield* Effect.forkChild(enter)
-          yield* TestClock.adjust("1 second")
-          assert.deepStrictEqual(log, [])
-          yield* Deferred.succeed(end, void 0)
-          yield* Fiber.join(interrupting)
-          yield* TestClock.adjust("1 second")
-          yield* Fiber.join(early)
-          yield* enter
-          assert.deepStrictEqual([...new Set(log)], ["has ended", "is inside"])
-        }).pipe(Effect.scoped)
-    )
+    test(`The body of a section of ${title} that is interrupted keeps others out until its finalizers have ended`, function* () {
+      const server = yield* testStore()
+      const [own, other] = [as(yield* clientOf(server)), as(yield* clientOf(server))]
+      const [ending, end] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const log: Array<string> = []
+      yield* Effect.addFinalizer(() => Deferred.succeed(end, void 0))
+      const finalizer = Deferred.succeed(ending, void 0).pipe(
+        Effect.andThen(Deferred.await(end)),
+        Effect.andThen(Effect.sync(() => void log.push("has ended")))
+      )
+      const interrupted = yield* background(own(section(Effect.onInterrupt(Effect.never, () => finalizer))))
+      const interrupting = yield* background(Fiber.interrupt(interrupted))
+      yield* Deferred.await(ending)
+      const enter = other(section(Effect.sync(() => void log.push("is inside"))))
+      const early = yield* Effect.forkChild(enter)
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(log, [])
+      yield* Deferred.succeed(end, void 0)
+      yield* Fiber.join(interrupting)
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(early)
+      yield* enter
+      assert.deepStrictEqual([...new Set(log)], ["has ended", "is inside"])
+    })
   }
 })
 
-it.live("Waiting for a latch fails with Closed where the client is closed already", () =>
-  Effect.gen(function* () {
-    const store = yield* testStore()
-    const scope = yield* Scope.make()
-    const service = yield* Scope.provide(clientOf(store), scope)
-    yield* as(service)(CountDownLatch.trySetCount("start", 1))
-    yield* Scope.close(scope, Exit.void)
-    for (const waitTime of [undefined, "1 minute", 0] as const) {
-      const error = yield* Effect.flip(as(service)(CountDownLatch.await("start", { waitTime })))
-      assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "Closed")
-    }
-  }).pipe(Effect.scoped)
-)
+testLive("Waiting for a latch fails with Closed where the client is closed already", function* () {
+  const store = yield* testStore()
+  const scope = yield* Scope.make()
+  const service = yield* Scope.provide(clientOf(store), scope)
+  yield* as(service)(CountDownLatch.trySetCount("start", 1))
+  yield* Scope.close(scope, Exit.void)
+  for (const waitTime of [undefined, "1 minute", 0] as const) {
+    const error = yield* Effect.flip(as(service)(CountDownLatch.await("start", { waitTime })))
+    assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "Closed")
+  }
+})
 
-it.effect("A caller of RunOnce.run whose client is closed before anything has run fails with Closed", () =>
-  Effect.gen(function* () {
-    const store = yield* testStore()
-    const scope = yield* Scope.make()
-    const service = yield* Scope.provide(clientOf(store), scope)
-    const once = RunOnce.make("once", { ttl: "1 hour", result: Schema.Number })
-    let reads = 0
-    store.delay = (operation) => (operation === "record/read" && ++reads === 2 ? 1000 : 0)
-    const running = RunOnce.run(Effect.succeed(1), once)
-    const caller = yield* Effect.forkChild(as(service)(Effect.flip(running)), { startImmediately: true })
-    yield* TestClock.adjust("100 millis")
-    assert.strictEqual(reads, 2)
-    yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
-    yield* TestClock.adjust("1 minute")
-    assert.deepInclude(yield* Fiber.join(caller), { _tag: "LockStoreError", reason: "Closed" })
-  })
-)
+test("A caller of RunOnce.run whose client is closed before anything has run fails with Closed", function* () {
+  const store = yield* testStore()
+  const scope = yield* Scope.make()
+  const service = yield* Scope.provide(clientOf(store), scope)
+  const once = RunOnce.make("once", { ttl: "1 hour", result: Schema.Number })
+  let reads = 0
+  store.delay = (operation) => (operation === "record/read" && ++reads === 2 ? 1000 : 0)
+  const running = RunOnce.run(Effect.succeed(1), once)
+  const caller = yield* background(as(service)(Effect.flip(running)))
+  yield* TestClock.adjust("100 millis")
+  assert.strictEqual(reads, 2)
+  yield* background(Scope.close(scope, Exit.void))
+  yield* TestClock.adjust("1 minute")
+  assert.deepInclude(yield* Fiber.join(caller), { _tag: "LockStoreError", reason: "Closed" })
+})

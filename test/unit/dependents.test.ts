@@ -1,13 +1,15 @@
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { Lease } from "../../packages/core/dist/internal/hold/Lease.js"
 import { reentrant } from "../../packages/core/dist/internal/kinds/kinds.js"
 import { LockKeys } from "../../packages/core/dist/internal/store/keys.js"
+import { testInMemory } from "../kit/test.ts"
 
-it.effect("A section that learns of a loss when it begins is told once, and counts until it has ended", () =>
-  Effect.gen(function* () {
+testInMemory(
+  "A section that learns of a loss when it begins is told once, and counts until it has ended",
+  function* () {
     const client = (yield* RedisLock.RedisLock) as unknown as LockClient
     const now = client.now()
     const subject = { client, kind: reentrant, name: "a", keys: new LockKeys("a") }
@@ -22,5 +24,5 @@ it.effect("A section that learns of a loss when it begins is told once, and coun
     assert.isFalse(lease.isUnused)
     withdraw()
     assert.isTrue(lease.isUnused)
-  }).pipe(Effect.provide(RedisLock.layerMemory))
+  }
 )

@@ -3,6 +3,7 @@ import { Cause, Effect, Exit, Layer, Stream } from "effect"
 import { Redis } from "effect/persistence"
 import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
 import { fakeDriver } from "../kit/fakeDriver.ts"
+import { test, testLive } from "../kit/test.ts"
 
 it("RedisDriver.reasonOf sorts the errors of Redis and of its clients", () => {
   const cases: ReadonlyArray<readonly [string, string]> = [
@@ -65,32 +66,28 @@ it("RedisDriver.reasonOf sorts the errors of Redis and of its clients", () => {
   assert.strictEqual(RedisDriver.reasonOf(new TimeoutError()), "TimedOut")
 })
 
-it.live("A driver that dies with nothing at all ends the request, and says so", () =>
-  Effect.gen(function* () {
-    const driver = fakeDriver({ eval: () => Effect.die(undefined) })
-    const exit = yield* Effect.exit(Lock.withLock(Effect.void, "a", { waitTime: 0 })).pipe(
-      Effect.provide(Layer.provide(RedisLock.layer(), driver))
-    )
-    assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
-  })
-)
+testLive("A driver that dies with nothing at all ends the request, and says so", function* () {
+  const driver = fakeDriver({ eval: () => Effect.die(undefined) })
+  const exit = yield* Effect.exit(Lock.withLock(Effect.void, "a", { waitTime: 0 })).pipe(
+    Effect.provide(Layer.provide(RedisLock.layer(), driver))
+  )
+  assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
+})
 
-it.effect("A driver over Effect's Redis service does not say that it is subscribed where subscribing has failed", () =>
-  Effect.gen(function* () {
-    const refused = new Redis.RedisError({ cause: new Error("ERR max number of clients reached") })
-    const redis = yield* Redis.make({
-      send: () => Effect.fail(refused),
-      subscribe: () => Effect.fail(refused),
-      connect: Effect.fail(refused)
-    })
-    const { subscribe } = yield* Effect.provide(RedisDriver.RedisDriver, RedisDriver.layerRedis).pipe(
-      Effect.provideService(Redis.Redis, redis)
-    )
-    const signals: Array<unknown> = []
-    const error = yield* Effect.flip(
-      Stream.runForEach(subscribe("a"), (signal) => Effect.sync(() => void signals.push(signal)))
-    )
-    assert.strictEqual(error.reason, "ConnectionRefused")
-    assert.deepStrictEqual(signals, [])
-  }).pipe(Effect.scoped)
-)
+test("A driver over Effect's Redis service does not say that it is subscribed where subscribing has failed", function* () {
+  const refused = new Redis.RedisError({ cause: new Error("ERR max number of clients reached") })
+  const redis = yield* Redis.make({
+    send: () => Effect.fail(refused),
+    subscribe: () => Effect.fail(refused),
+    connect: Effect.fail(refused)
+  })
+  const { subscribe } = yield* Effect.provide(RedisDriver.RedisDriver, RedisDriver.layerRedis).pipe(
+    Effect.provideService(Redis.Redis, redis)
+  )
+  const signals: Array<unknown> = []
+  const error = yield* Effect.flip(
+    Stream.runForEach(subscribe("a"), (signal) => Effect.sync(() => void signals.push(signal)))
+  )
+  assert.strictEqual(error.reason, "ConnectionRefused")
+  assert.deepStrictEqual(signals, [])
+})

@@ -1,8 +1,8 @@
 /**
  * After a failover to a replica that had not heard of the latest releases, what was released is free.
  */
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Ref } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { Effect, Exit, Fiber } from "effect"
 import { Lock, LockStoreError, MultiLock, PermitId, PermitSemaphore, ReadWriteLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { RecentReleases } from "../../packages/core/dist/internal/client/RecentReleases.js"
@@ -18,6 +18,7 @@ import { clientId, listenTo } from "../kit/storeOperations.ts"
 import { as, clientOf, memoryStore, type Service } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
+import { test } from "../kit/test.ts"
 
 const long = { watchdogLeaseTime: "3 hours", label: "" } as const
 
@@ -54,233 +55,186 @@ const held = [
 const pass = (millis: number) =>
   Effect.forEach(Array.from({ length: millis / 50 }), () => TestClock.adjust(50), { discard: true })
 
+/** Two clients of a server with a replica; `cut` cuts the first one off. */
+const site = Effect.gen(function* () {
+  const server = yield* replicatedStore
+  let isCut = false
+  const store = wrappedStore(server.store, ({ fail, run }) => Effect.suspend(() => (isCut ? fail() : run())))
+  return {
+    server,
+    one: yield* clientOf({ ...server, store }, long),
+    other: yield* clientOf(server, long),
+    cut: (is: boolean) => void (isCut = is)
+  }
+})
+
 describe("a failover that forgets the latest releases", () => {
   for (const { name, rival, section } of held) {
-    it.effect(`What was released of ${name} just before a failover that forgets it is free within two seconds`, () =>
-      Effect.gen(function* () {
-        const server = yield* replicatedStore
-        const [one, other] = [yield* clientOf(server, long), yield* clientOf(server, long)]
-        const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
-        yield* TestClock.adjust("1 second")
-        yield* server.lag
-        yield* end
-        yield* server.failOver
-        const waiting = yield* background(as(other)(rival(Effect.void)))
-        yield* pass(2000)
-        assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
-      }).pipe(Effect.scoped)
-    )
+    test(`What was released of ${name} is free a tenth of a second after a failover that forgets its release`, function* () {
+      const { one, other, server } = yield* site
+      const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
+      yield* TestClock.adjust("1 second")
+      yield* server.lag
+      yield* end
+      yield* server.failOver
+      yield* TestClock.adjust("100 millis")
+      // its first request is granted: it has no time to wait
+      const asking = yield* background(as(other)(rival(Effect.void)))
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(asking.pollUnsafe(), Exit.void)
+    })
 
-    it.effect(
-      `What was released of ${name} is free a tenth of a second after a failover that forgets its release`,
-      () =>
-        Effect.gen(function* () {
-          const server = yield* replicatedStore
-          const [one, other] = [yield* clientOf(server, long), yield* clientOf(server, long)]
-          const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
-          yield* TestClock.adjust("1 second")
-          yield* server.lag
-          yield* end
-          yield* server.failOver
-          yield* TestClock.adjust("100 millis")
-          // its first request is granted: it has no time to wait
-          const asking = yield* background(as(other)(rival(Effect.void)))
-          yield* TestClock.adjust(1)
-          assert.deepStrictEqual(asking.pollUnsafe(), Exit.void)
-        }).pipe(Effect.scoped)
-    )
-
-    it.effect(`What is released of ${name} again after a failover that forgets nothing stays as it was`, () =>
-      Effect.gen(function* () {
-        const server = yield* replicatedStore
-        const [one, other] = [yield* clientOf(server, long), yield* clientOf(server, long)]
-        const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
-        yield* end
-        // its minHold is over
-        yield* TestClock.adjust("1 second")
-        const second = yield* sectionUntilTold((body) => as(other)(rival(body)))
-        yield* server.failOver
-        yield* TestClock.adjust("1 second")
-        yield* second.end
-        if (name === "a Semaphore") assert.strictEqual(yield* as(one)(Semaphore.availablePermits("a")), 3)
-        if (name === "a PermitSemaphore") assert.strictEqual(yield* as(one)(PermitSemaphore.availablePermits("a")), 3)
-      }).pipe(Effect.scoped)
-    )
+    test(`What is released of ${name} again after a failover that forgets nothing stays as it was`, function* () {
+      const { one, other, server } = yield* site
+      const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
+      yield* end
+      // its minHold is over
+      yield* TestClock.adjust("1 second")
+      const second = yield* sectionUntilTold((body) => as(other)(rival(body)))
+      yield* server.failOver
+      yield* TestClock.adjust("1 second")
+      yield* second.end
+      if (name === "a Semaphore") assert.strictEqual(yield* as(one)(Semaphore.availablePermits("a")), 3)
+      if (name === "a PermitSemaphore") assert.strictEqual(yield* as(one)(PermitSemaphore.availablePermits("a")), 3)
+    })
   }
 
   for (const { name, section } of held) {
-    it.effect(
-      `A release of ${name} that was never sent is not taken for a loss when the one that a reconnect repeats is first`,
-      () =>
-        Effect.gen(function* () {
-          const server = yield* replicatedStore
-          let isCut = false
-          const wrapped = wrappedStore(server.store, ({ fail, run }) => Effect.suspend(() => (isCut ? fail() : run())))
-          const one = yield* clientOf({ ...server, store: wrapped }, long)
-          const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
-          yield* TestClock.adjust("1 second")
-          isCut = true
-          const ending = yield* background(end)
-          yield* TestClock.adjust(1)
-          assert.isUndefined(ending.pollUnsafe())
-          isCut = false
-          yield* server.failOver
-          yield* TestClock.adjust("2 seconds")
-          assert.deepStrictEqual(ending.pollUnsafe(), Exit.void)
-        }).pipe(Effect.scoped)
-    )
+    test(`A release of ${name} that was never sent is not taken for a loss when the one that a reconnect repeats is first`, function* () {
+      const { cut, one, server } = yield* site
+      const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
+      yield* TestClock.adjust("1 second")
+      cut(true)
+      const ending = yield* background(end)
+      yield* TestClock.adjust(1)
+      assert.isUndefined(ending.pollUnsafe())
+      cut(false)
+      yield* server.failOver
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(ending.pollUnsafe(), Exit.void)
+    })
   }
 
   for (const { name, section } of held) {
-    it.effect(
-      `A section whose ${name.replace(/^an? /, "")} a failover has forgotten fails with LockLost, also where its release was not sent before the reconnect`,
-      () =>
-        Effect.gen(function* () {
-          const server = yield* replicatedStore
-          let isCut = false
-          const wrapped = wrappedStore(server.store, ({ fail, run }) => Effect.suspend(() => (isCut ? fail() : run())))
-          const [one, other] = [yield* clientOf({ ...server, store: wrapped }, long), yield* clientOf(server, long)]
-          yield* server.lag
-          const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
-          isCut = true
-          const ending = yield* background(Effect.flip(end))
-          yield* TestClock.adjust(1)
-          yield* server.failOver
-          const second = yield* sectionUntilTold((body) => as(other)(section(body)))
-          isCut = false
-          yield* TestClock.adjust("6 seconds")
-          assert.deepInclude(yield* Fiber.join(ending), { _tag: "LockLost", reason: "NotOwner" })
-          yield* second.end
-        }).pipe(Effect.scoped)
-    )
+    test(`A section whose ${name.replace(/^an? /, "")} a failover has forgotten fails with LockLost, also where its release was not sent before the reconnect`, function* () {
+      const { cut, one, other, server } = yield* site
+      yield* server.lag
+      const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
+      cut(true)
+      const ending = yield* background(Effect.flip(end))
+      yield* TestClock.adjust(1)
+      yield* server.failOver
+      const second = yield* sectionUntilTold((body) => as(other)(section(body)))
+      cut(false)
+      yield* TestClock.adjust("6 seconds")
+      assert.deepInclude(yield* Fiber.join(ending), { _tag: "LockLost", reason: "NotOwner" })
+      yield* second.end
+    })
   }
 
   for (const { make, name } of kinds.slice(0, 2)) {
-    it.effect(
-      `A reconnect that gives ${name} back for the rest of its minHold is not taken for a loss when that is over`,
-      () =>
-        Effect.gen(function* () {
-          const server = yield* replicatedStore
-          let isCut = false
-          const wrapped = wrappedStore(server.store, ({ fail, run }) => Effect.suspend(() => (isCut ? fail() : run())))
-          const one = yield* clientOf({ ...server, store: wrapped }, long)
-          yield* TestClock.adjust("1 second")
-          const section = (body: Effect.Effect<void>) => Lock.withLock(body, make("a"), { minHold: "300 millis" })
-          const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
-          isCut = true
-          const ending = yield* background(end)
-          // its next try is due after the minHold
-          yield* TestClock.adjust(200)
-          isCut = false
-          yield* server.failOver
-          yield* pass(2000)
-          assert.deepStrictEqual(ending.pollUnsafe(), Exit.void)
-        }).pipe(Effect.scoped)
-    )
+    test(`A reconnect that gives ${name} back for the rest of its minHold is not taken for a loss when that is over`, function* () {
+      const { cut, one, server } = yield* site
+      yield* TestClock.adjust("1 second")
+      const section = (body: Effect.Effect<void>) => Lock.withLock(body, make("a"), { minHold: "300 millis" })
+      const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
+      cut(true)
+      const ending = yield* background(end)
+      // its next try is due after the minHold
+      yield* TestClock.adjust(200)
+      cut(false)
+      yield* server.failOver
+      yield* pass(2000)
+      assert.deepStrictEqual(ending.pollUnsafe(), Exit.void)
+    })
   }
 
-  it.effect("Of the locks of a MultiLock, a reconnect that releases one hides the loss of no other", () =>
-    Effect.gen(function* () {
-      const server = yield* replicatedStore
-      let isCut = false
-      const wrapped = wrappedStore(server.store, ({ fail, run }) => Effect.suspend(() => (isCut ? fail() : run())))
-      const [one, other] = [yield* clientOf({ ...server, store: wrapped }, long), yield* clientOf(server, long)]
-      const { end } = yield* sectionUntilTold((body) => as(one)(Lock.withLock(body, MultiLock.make(["a", "b"]))))
-      isCut = true
-      const ending = yield* background(Effect.flip(end))
-      yield* TestClock.adjust(1)
-      yield* as(other)(Lock.forceRelease("b"))
-      isCut = false
-      yield* server.failOver
-      yield* TestClock.adjust("6 seconds")
-      assert.deepInclude(yield* Fiber.join(ending), { _tag: "LockLost", lock: "b", reason: "NotOwner" })
-    }).pipe(Effect.scoped)
-  )
-
-  /** Tries to give back a permit in use together with one that is free, and fails over to a replica for which both are in use. */
-  const tryToRelease = Effect.fnUntraced(function* ({ isReplyLost }: { readonly isReplyLost: boolean }) {
-    const server = yield* replicatedStore
-    let isLost = isReplyLost
-    const store = wrappedStore(server.store, ({ fail, operation, run }) =>
-      operation === "permit_semaphore/try_release" && isLost ? Effect.andThen(run(), fail("TimedOut")) : run()
-    )
-    const semaphore = PermitSemaphore.make("a", { permits: 3 })
-    const one = as(yield* clientOf({ ...server, store }, long))
-    const other = as(yield* clientOf(server, long))
-    const inUse = yield* other(PermitSemaphore.scoped(semaphore))
-    const released = yield* other(PermitSemaphore.scoped(semaphore))
-    yield* TestClock.adjust("1 second")
-    yield* server.lag
-    yield* released.release
-    const tried = one(PermitId.tryRelease(semaphore, [...inUse.ids, ...released.ids]))
-    if (isReplyLost) assert.propertyVal(yield* Effect.flip(tried), "reason", "TimedOut")
-    isLost = false
-    assert.isFalse(yield* tried)
+  test("Of the locks of a MultiLock, a reconnect that releases one hides the loss of no other", function* () {
+    const { cut, one, other, server } = yield* site
+    const { end } = yield* sectionUntilTold((body) => as(one)(Lock.withLock(body, MultiLock.make(["a", "b"]))))
+    cut(true)
+    const ending = yield* background(Effect.flip(end))
+    yield* TestClock.adjust(1)
+    yield* as(other)(Lock.forceRelease("b"))
+    cut(false)
     yield* server.failOver
-    yield* pass(1000)
-    assert.strictEqual(yield* one(PermitSemaphore.availablePermits(semaphore)), 2)
-    assert.isTrue(yield* inUse.isHeld)
-  }, Effect.scoped)
+    yield* TestClock.adjust("6 seconds")
+    assert.deepInclude(yield* Fiber.join(ending), { _tag: "LockLost", lock: "b", reason: "NotOwner" })
+  })
 
-  it.effect("Permits that were not given back, as one of them was not held, are not given back after a failover", () =>
-    tryToRelease({ isReplyLost: false })
-  )
-
-  it.effect("Permits of which a refused try was not answered at first are not given back after a failover", () =>
-    tryToRelease({ isReplyLost: true })
-  )
-
-  it.effect("Permits that were given back by their ids are free after a failover that forgets it", () =>
-    Effect.gen(function* () {
+  // tries to give back a permit in use together with one that is free, and fails over to a replica for which both are in use
+  for (const [title, isReplyLost] of [
+    ["Permits that were not given back, as one of them was not held, are not given back after a failover", false],
+    ["Permits of which a refused try was not answered at first are not given back after a failover", true]
+  ] as const) {
+    test(title, function* () {
       const server = yield* replicatedStore
+      let isLost = isReplyLost
+      const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+        operation === "permit_semaphore/try_release" && isLost ? Effect.andThen(run(), fail("TimedOut")) : run()
+      )
       const semaphore = PermitSemaphore.make("a", { permits: 3 })
-      const [one, other] = [as(yield* clientOf(server, long)), as(yield* clientOf(server, long))]
-      const { ids } = yield* other(PermitSemaphore.scoped(semaphore, { permits: 2 }))
+      const one = as(yield* clientOf({ ...server, store }, long))
+      const other = as(yield* clientOf(server, long))
+      const inUse = yield* other(PermitSemaphore.scoped(semaphore))
+      const released = yield* other(PermitSemaphore.scoped(semaphore))
       yield* TestClock.adjust("1 second")
       yield* server.lag
-      expectWarning(/^The scope of permits has closed, but giving them back went wrong/)
-      assert.isTrue(yield* one(PermitId.tryRelease(semaphore, ids)))
+      yield* released.release
+      const tried = one(PermitId.tryRelease(semaphore, [...inUse.ids, ...released.ids]))
+      if (isReplyLost) assert.propertyVal(yield* Effect.flip(tried), "reason", "TimedOut")
+      isLost = false
+      assert.isFalse(yield* tried)
       yield* server.failOver
       yield* pass(1000)
-      assert.strictEqual(yield* one(PermitSemaphore.availablePermits(semaphore)), 3)
-    }).pipe(Effect.scoped)
-  )
+      assert.strictEqual(yield* one(PermitSemaphore.availablePermits(semaphore)), 2)
+      assert.isTrue(yield* inUse.isHeld)
+    })
+  }
 
-  it.effect("What was released is free also where it takes 40 seconds until a replica has taken over", () =>
-    Effect.gen(function* () {
-      const server = yield* replicatedStore
-      const [one, other] = [yield* clientOf(server, long), yield* clientOf(server, long)]
-      const semaphore = Semaphore.make("a", { permits: 3 })
-      const { end } = yield* sectionUntilTold((body) => as(one)(Semaphore.withPermits(semaphore, 3)(body)))
-      yield* server.lag
-      yield* end
-      // Sentinel waits for 30 seconds by default, and an isolated master answers all the time
-      for (let second = 1; second <= 40; second++) {
-        yield* as(one)(Lock.withLock(Effect.void, "b"))
-        yield* TestClock.adjust("1 second")
-      }
-      yield* server.failOver
-      yield* pass(2000)
-      assert.strictEqual(yield* as(other)(Semaphore.availablePermits(semaphore)), 3)
-    }).pipe(Effect.scoped)
-  )
+  test("Permits that were given back by their ids are free after a failover that forgets it", function* () {
+    const server = yield* replicatedStore
+    const semaphore = PermitSemaphore.make("a", { permits: 3 })
+    const [one, other] = [as(yield* clientOf(server, long)), as(yield* clientOf(server, long))]
+    const { ids } = yield* other(PermitSemaphore.scoped(semaphore, { permits: 2 }))
+    yield* TestClock.adjust("1 second")
+    yield* server.lag
+    expectWarning(/^The scope of permits has closed, but giving them back went wrong/)
+    assert.isTrue(yield* one(PermitId.tryRelease(semaphore, ids)))
+    yield* server.failOver
+    yield* pass(1000)
+    assert.strictEqual(yield* one(PermitSemaphore.availablePermits(semaphore)), 3)
+  })
 
-  it.effect("A lock that its minHold keeps stays taken for as long as it would have without the failover", () =>
-    Effect.gen(function* () {
-      const server = yield* replicatedStore
-      const [one, other] = [yield* clientOf(server, long), yield* clientOf(server, long)]
-      const { end } = yield* sectionUntilTold((body) => as(one)(Lock.withLock("a", { minHold: "10 seconds" })(body)))
-      yield* server.lag
-      yield* end
-      yield* TestClock.adjust("5 seconds")
-      yield* server.failOver
-      const waiting = yield* background(as(other)(Lock.withLock(Effect.void, "a")))
-      yield* TestClock.adjust("4900 millis")
-      assert.isUndefined(waiting.pollUnsafe())
-      yield* pass(2000)
-      assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
-    }).pipe(Effect.scoped)
-  )
+  test("What was released is free also where it takes 40 seconds until a replica has taken over", function* () {
+    const { one, other, server } = yield* site
+    const semaphore = Semaphore.make("a", { permits: 3 })
+    const { end } = yield* sectionUntilTold((body) => as(one)(Semaphore.withPermits(semaphore, 3)(body)))
+    yield* server.lag
+    yield* end
+    // Sentinel waits for 30 seconds by default, and an isolated master answers all the time
+    for (let second = 1; second <= 40; second++) {
+      yield* as(one)(Lock.withLock(Effect.void, "b"))
+      yield* TestClock.adjust("1 second")
+    }
+    yield* server.failOver
+    yield* pass(2000)
+    assert.strictEqual(yield* as(other)(Semaphore.availablePermits(semaphore)), 3)
+  })
+
+  test("A lock that its minHold keeps stays taken for as long as it would have without the failover", function* () {
+    const { one, other, server } = yield* site
+    const { end } = yield* sectionUntilTold((body) => as(one)(Lock.withLock("a", { minHold: "10 seconds" })(body)))
+    yield* server.lag
+    yield* end
+    yield* TestClock.adjust("5 seconds")
+    yield* server.failOver
+    const waiting = yield* background(as(other)(Lock.withLock(Effect.void, "a")))
+    yield* TestClock.adjust("4900 millis")
+    assert.isUndefined(waiting.pollUnsafe())
+    yield* pass(2000)
+    assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
+  })
 
   for (const { make, name } of [
     { name: "a Lock", make: () => Lock.make("a") },
@@ -289,87 +243,38 @@ describe("a failover that forgets the latest releases", () => {
   ]) {
     for (const isFirst of [true, false]) {
       const order = isFirst ? "before" : "after"
-      it.effect(
-        `${name} that a client left to its own next waiter goes to the waiters of others at once after a failover that forgets it, if that client is connected ${order} the last holder`,
-        () =>
-          Effect.gen(function* () {
-            const server = yield* replicatedStore
-            const connected = yield* Effect.forEach([1, 2, 3], () => clientOf(server, long))
-            const [one, other] = isFirst ? connected : connected.toReversed()
-            const third = yield* clientOf(server, long)
-            const entered: Array<string> = []
-            const hold = (client: Service, who: string) =>
-              sectionUntilTold((body) =>
-                as(client)(
-                  Lock.withLock(
-                    Effect.andThen(
-                      Effect.sync(() => entered.push(who)),
-                      body
-                    ),
-                    make()
-                  )
-                )
-              )
-            const before = yield* hold(other!, "other")
-            // a process with two waiters, behind which another one waits
-            const queue = (client: Service, who: string) =>
-              background(
-                as(client)(
-                  Lock.withLock(
-                    Effect.sync(() => entered.push(who)),
-                    make()
-                  )
-                )
-              )
-            const first = yield* forkHolder((stay) => as(one!)(Lock.withLock(stay(undefined), make())))
-            yield* pass(50)
-            yield* queue(one!, "second of one")
-            yield* pass(50)
-            yield* queue(third, "third")
-            yield* pass(50)
-            yield* server.lag
-            yield* before.end
-            yield* first.entered
-            yield* first.letGo
-            yield* pass(50)
-            entered.length = 0
-            yield* server.failOver
-            yield* queue(third, "third, again")
-            yield* pass(500)
-            assert.include(entered, "third, again")
-          }).pipe(Effect.scoped)
-      )
+      test(`${name} that a client left to its own next waiter goes to the waiters of others at once after a failover that forgets it, if that client is connected ${order} the last holder`, function* () {
+        const server = yield* replicatedStore
+        const connected = yield* Effect.forEach([1, 2, 3], () => clientOf(server, long))
+        const [one, other] = isFirst ? connected : connected.toReversed()
+        const third = yield* clientOf(server, long)
+        const entered: Array<string> = []
+        const hold = (client: Service, who: string) =>
+          sectionUntilTold((body) =>
+            Effect.sync(() => entered.push(who)).pipe(Effect.andThen(body), Lock.withLock(make()), as(client))
+          )
+        const before = yield* hold(other!, "other")
+        // a process with two waiters, behind which another one waits
+        const queue = (client: Service, who: string) =>
+          Effect.sync(() => entered.push(who)).pipe(Lock.withLock(make()), as(client), background)
+        const first = yield* forkHolder((stay) => as(one!)(Lock.withLock(stay(undefined), make())))
+        yield* pass(50)
+        yield* queue(one!, "second of one")
+        yield* pass(50)
+        yield* queue(third, "third")
+        yield* pass(50)
+        yield* server.lag
+        yield* before.end
+        yield* first.entered
+        yield* first.letGo
+        yield* pass(50)
+        entered.length = 0
+        yield* server.failOver
+        yield* queue(third, "third, again")
+        yield* pass(500)
+        assert.include(entered, "third, again")
+      })
     }
-  }
-
-  for (const { make, name } of kinds) {
-    it.effect(
-      `${name}: clients that take turns go on within two seconds of a failover that forgets their last turns`,
-      () =>
-        Effect.gen(function* () {
-          const server = yield* replicatedStore
-          const clients: ReadonlyArray<Service> = yield* Effect.forEach(Array.from({ length: 4 }), () =>
-            clientOf(server, long)
-          )
-          const sections = yield* Ref.make(0)
-          const section = Effect.andThen(
-            Effect.sleep(50),
-            Ref.update(sections, (count) => count + 1)
-          )
-          for (const client of clients) {
-            const turn = Effect.ignore(as(client)(Lock.withLock(make("a"))(section)))
-            yield* background(Effect.forever(Effect.andThen(turn, Effect.sleep(5))))
-          }
-          yield* TestClock.adjust("5 seconds")
-          yield* server.lag
-          yield* TestClock.adjust("1 second")
-          yield* server.failOver
-          yield* pass(2000)
-          const before = yield* Ref.get(sections)
-          yield* pass(2000)
-          assert.isAbove(yield* Ref.get(sections), before + 10)
-        }).pipe(Effect.scoped)
-    )
   }
 })
 
@@ -426,98 +331,78 @@ const releasesOf = () => {
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index)
 
 describe("the releases that a client remembers", () => {
-  it.effect(
-    "A client that releases without a pause remembers the last 5 000 releases, and never more than 10 000",
-    () =>
-      Effect.gen(function* () {
-        const { release, repeated } = releasesOf()
-        for (let released = 0; released < 32_000;) {
-          for (let i = 0; i < 2000; i++) release(released++, 1)
-          const owners = yield* repeated
-          assert.isAtMost(owners.length, 10_000)
-          assert.deepStrictEqual(owners.slice(-5000), range(Math.max(0, released - 5000), released))
-        }
-      })
-  )
+  test("A client that releases without a pause remembers the last 5 000 releases, and never more than 10 000", function* () {
+    const { release, repeated } = releasesOf()
+    for (let released = 0; released < 32_000;) {
+      for (let i = 0; i < 2000; i++) release(released++, 1)
+      const owners = yield* repeated
+      assert.isAtMost(owners.length, 10_000)
+      assert.deepStrictEqual(owners.slice(-5000), range(Math.max(0, released - 5000), released))
+    }
+  })
 
-  it.effect("What a reconnect has given back is known for a minute at least, however many releases follow", () =>
-    Effect.gen(function* () {
-      const { giveBack, hasGivenBack, pass, release, repeated } = releasesOf()
-      release(1, 0)
-      yield* repeated
-      for (let i = 0; i < 50; i++) giveBack(10_000)
-      assert.isTrue(hasGivenBack(1))
-      for (let i = 0; i < 3; i++) {
-        pass(60_000)
-        giveBack(10_000)
-      }
-      assert.isFalse(hasGivenBack(1))
-    })
-  )
+  test("What a reconnect has given back is known for a minute at least, however many releases follow", function* () {
+    const { giveBack, hasGivenBack, pass, release, repeated } = releasesOf()
+    release(1, 0)
+    yield* repeated
+    for (let i = 0; i < 50; i++) giveBack(10_000)
+    assert.isTrue(hasGivenBack(1))
+    for (let i = 0; i < 3; i++) {
+      pass(60_000)
+      giveBack(10_000)
+    }
+    assert.isFalse(hasGivenBack(1))
+  })
 
-  it.effect(
-    "A release that was retried during an outage is repeated once after the reconnect, not once for each try",
-    () =>
-      Effect.gen(function* () {
-        const { keep, release, repeated } = releasesOf()
-        for (const owner of [1, 2, 1, 1, 2, 1]) release(owner, 100)
-        for (const millis of [300, 200, 100]) keep(3, millis)
-        assert.deepStrictEqual(yield* repeated, [1, 2, 3])
-      })
-  )
+  test("A release that was retried during an outage is repeated once after the reconnect, not once for each try", function* () {
+    const { keep, release, repeated } = releasesOf()
+    for (const owner of [1, 2, 1, 1, 2, 1]) release(owner, 100)
+    for (const millis of [300, 200, 100]) keep(3, millis)
+    assert.deepStrictEqual(yield* repeated, [1, 2, 3])
+  })
 
-  it.effect("Releases that are tried again and again during an outage do not push out those before them", () =>
-    Effect.gen(function* () {
-      const { release, repeated } = releasesOf()
-      for (let owner = 0; owner < 1000; owner++) release(owner, 1)
-      for (let round = 0; round < 40; round++) {
-        for (let owner = 1000; owner < 1350; owner++) release(owner, 1)
-      }
-      assert.deepStrictEqual(yield* repeated, range(0, 1350))
-    })
-  )
+  test("Releases that are tried again and again during an outage do not push out those before them", function* () {
+    const { release, repeated } = releasesOf()
+    for (let owner = 0; owner < 1000; owner++) release(owner, 1)
+    for (let round = 0; round < 40; round++) {
+      for (let owner = 1000; owner < 1350; owner++) release(owner, 1)
+    }
+    assert.deepStrictEqual(yield* repeated, range(0, 1350))
+  })
 
-  it.effect("Releases that a server refuses which is still away do not hold up those of others", () =>
-    Effect.gen(function* () {
-      const { refused, release, repeated, sent } = releasesOf()
-      for (let owner = 0; owner < 400; owner++) release(owner, 1)
-      for (let owner = 100; owner < 400; owner++) refused.add(owner)
-      yield* repeated
-      assert.sameMembers(sent.slice(0, 400), range(0, 400))
-      assert.lengthOf(sent, 400 + refused.size)
-    })
-  )
+  test("Releases that a server refuses which is still away do not hold up those of others", function* () {
+    const { refused, release, repeated, sent } = releasesOf()
+    for (let owner = 0; owner < 400; owner++) release(owner, 1)
+    for (let owner = 100; owner < 400; owner++) refused.add(owner)
+    yield* repeated
+    assert.sameMembers(sent.slice(0, 400), range(0, 400))
+    assert.lengthOf(sent, 400 + refused.size)
+  })
 
-  it.effect(
-    "A client that gives back thousands of permits at a time remembers at most a hundred thousand of them",
-    () =>
-      Effect.gen(function* () {
-        const { giveBack, repeated } = releasesOf()
-        for (let released = 1; released <= 100; released++) {
-          giveBack(10_000)
-          const times = (yield* repeated).length
-          assert.isAtLeast(times, Math.min(released, 5))
-          assert.isAtMost(times, 10)
-        }
-      })
-  )
+  test("A client that gives back thousands of permits at a time remembers at most a hundred thousand of them", function* () {
+    const { giveBack, repeated } = releasesOf()
+    for (let released = 1; released <= 100; released++) {
+      giveBack(10_000)
+      const times = (yield* repeated).length
+      assert.isAtLeast(times, Math.min(released, 5))
+      assert.isAtMost(times, 10)
+    }
+  })
 
-  it.effect("A client that seldom releases remembers the releases of the last minute, and none for two minutes", () =>
-    Effect.gen(function* () {
-      const { pass, release, repeated } = releasesOf()
-      for (let released = 1; released <= 600; released++) {
-        release(released, 1000)
-        if (released % 50 !== 0) continue
-        const owners = yield* repeated
-        assert.isAtMost(owners.length, 120)
-        assert.deepStrictEqual(owners.slice(-60), range(Math.max(1, released - 59), released + 1))
-      }
-      pass(59_000)
-      assert.include(yield* repeated, 600)
-      pass(61_000)
-      assert.deepStrictEqual(yield* repeated, [])
-    })
-  )
+  test("A client that seldom releases remembers the releases of the last minute, and none for two minutes", function* () {
+    const { pass, release, repeated } = releasesOf()
+    for (let released = 1; released <= 600; released++) {
+      release(released, 1000)
+      if (released % 50 !== 0) continue
+      const owners = yield* repeated
+      assert.isAtMost(owners.length, 120)
+      assert.deepStrictEqual(owners.slice(-60), range(Math.max(1, released - 59), released + 1))
+    }
+    pass(59_000)
+    assert.include(yield* repeated, 600)
+    pass(61_000)
+    assert.deepStrictEqual(yield* repeated, [])
+  })
 
   const keys = new LockKeys("a")
   const [one, other] = [`${clientId("a")}:1`, `${clientId("b")}:2`]
@@ -545,32 +430,28 @@ describe("the releases that a client remembers", () => {
       release: readWriteLock.releaseWrite(keys, one, "", "", terms)
     }
   ]) {
-    it.effect(
-      `A release of ${name} that left it to its own client hands it over to another, with all that one needs, when it is repeated`,
-      () =>
-        Effect.gen(function* () {
-          const store = yield* memoryStore(0)
-          let repeating: Fiber.Fiber<void> | undefined
-          const run = Effect.runForkWith(yield* Effect.context<never>())
-          const releases = new RecentReleases(
-            {
-              options: { releaseTimeoutMillis: 0 },
-              store,
-              now: () => 0,
-              fork: (effect) => (repeating = run(effect))
-            },
-            (command) => Effect.tapError(store.run(command), Effect.die)
-          )
-          yield* store.run(acquire(one))
-          yield* store.run(acquire(other))
-          const { message } = yield* listenTo(store, `${channel}:${clientId("b")}`)
-          releases.add(release)
-          releases.repeat()
-          assert.match(yield* message, new RegExp(`^${side} 2 \\d+ \\d+ 2000$`))
-          // and does nothing the next time
-          releases.repeat()
-          assert.deepStrictEqual(yield* Fiber.await(repeating!), Exit.void)
-        }).pipe(Effect.scoped)
-    )
+    test(`A release of ${name} that left it to its own client hands it over to another, with all that one needs, when it is repeated`, function* () {
+      const store = yield* memoryStore(0)
+      let repeating: Fiber.Fiber<void> | undefined
+      const run = Effect.runForkWith(yield* Effect.context<never>())
+      const releases = new RecentReleases(
+        {
+          options: { releaseTimeoutMillis: 0 },
+          store,
+          now: () => 0,
+          fork: (effect) => (repeating = run(effect))
+        },
+        (command) => Effect.tapError(store.run(command), Effect.die)
+      )
+      yield* store.run(acquire(one))
+      yield* store.run(acquire(other))
+      const { message } = yield* listenTo(store, `${channel}:${clientId("b")}`)
+      releases.add(release)
+      releases.repeat()
+      assert.match(yield* message, new RegExp(`^${side} 2 \\d+ \\d+ 2000$`))
+      // and does nothing the next time
+      releases.repeat()
+      assert.deepStrictEqual(yield* Fiber.await(repeating!), Exit.void)
+    })
   }
 })
