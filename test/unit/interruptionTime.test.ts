@@ -1,7 +1,7 @@
 /**
  * However silent the store: an acquisition that is interrupted, or has failed, ends within 200 ms, and its rollback goes on in the background.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch } from "effect"
 import {
   FairLock,
@@ -17,8 +17,9 @@ import { TestClock } from "effect/testing"
 import { kinds } from "../contract/suite/kinds.ts"
 import { background } from "../kit/background.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
-import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { as, clientOf, storeWith, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
+import { test } from "../kit/test.ts"
 
 interface Case {
   readonly name: string
@@ -65,32 +66,28 @@ for (const [what, answer] of [
   describe(`an acquisition that is interrupted while the store ${what}`, () => {
     for (const { acquire, name, rival } of cases) {
       for (const waitedMillis of [0, 500, 1000]) {
-        it.effect(
-          `${name} that was waited for during ${waitedMillis} ms: the interruption ends within 200 ms while the store ${what}`,
-          () =>
-            Effect.gen(function* () {
-              const server = yield* testStore()
-              let isLate = false
-              const store = wrappedStore(server.store, ({ run }) =>
-                Effect.suspend(() => (isLate ? Effect.andThen(answer, run()) : run()))
-              )
-              const one = yield* clientOf(server)
-              const other = yield* clientOf({ store }, { fallbackInterval: "1 second", releaseTimeout: "10 millis" })
-              yield* sectionUntilTold((body) => as(one)(rival(body)))
-              if (waitedMillis === 0) isLate = true
-              const waiting = yield* background(as(other)(acquire))
-              yield* TestClock.adjust(waitedMillis === 1000 ? 900 : waitedMillis)
-              isLate = true
-              // by then it asks by the clock
-              yield* TestClock.adjust(waitedMillis === 1000 ? 300 : 0)
-              const interrupting = yield* background(Fiber.interrupt(waiting))
-              yield* TestClock.adjust(200)
-              const hasEnded = interrupting.pollUnsafe() !== undefined
-              // what is late ends as well, or the test would not end
-              yield* TestClock.adjust("1 minute")
-              assert.isTrue(hasEnded)
-            }).pipe(Effect.scoped)
-        )
+        test(`${name} that was waited for during ${waitedMillis} ms: the interruption ends within 200 ms while the store ${what}`, function* () {
+          const server = yield* testStore()
+          let isLate = false
+          const store = wrappedStore(server.store, ({ run }) =>
+            Effect.suspend(() => (isLate ? Effect.andThen(answer, run()) : run()))
+          )
+          const one = yield* clientOf(server)
+          const other = yield* clientOf({ store }, { fallbackInterval: "1 second", releaseTimeout: "10 millis" })
+          yield* sectionUntilTold((body) => as(one)(rival(body)))
+          if (waitedMillis === 0) isLate = true
+          const waiting = yield* background(as(other)(acquire))
+          yield* TestClock.adjust(waitedMillis === 1000 ? 900 : waitedMillis)
+          isLate = true
+          // by then it asks by the clock
+          yield* TestClock.adjust(waitedMillis === 1000 ? 300 : 0)
+          const interrupting = yield* background(Fiber.interrupt(waiting))
+          yield* TestClock.adjust(200)
+          const hasEnded = interrupting.pollUnsafe() !== undefined
+          // what is late ends as well, or the test would not end
+          yield* TestClock.adjust("1 minute")
+          assert.isTrue(hasEnded)
+        })
       }
     }
   })
@@ -100,37 +97,33 @@ for (const [how, isRefused] of [
   ["is interrupted", false],
   ["is refused", true]
 ] as const) {
-  it.effect(
-    `A campaign that has won and ${how} while it announces that to a silent store ends within 200 ms, and resigns`,
-    () =>
-      Effect.gen(function* () {
-        const server = yield* testStore()
-        let isSilent = false
-        const store = wrappedStore(server.store, ({ fail, operation, run }) =>
-          Effect.suspend(() => {
-            if (operation === "record/write") isSilent = true
-            if (!isSilent) return run()
-            return operation === "record/write" && isRefused
-              ? fail("NoPermission")
-              : Effect.andThen(Effect.sleep(server.store.commandTimeoutMillis), fail("TimedOut"))
-          })
-        )
-        const client = yield* clientOf({ store })
-        const campaign = yield* background(
-          as(client)(Effect.exit(Effect.scoped(LeaderElection.campaign(LeaderElection.make("a")))))
-        )
-        yield* TestClock.adjust(0)
-        assert.isTrue(isSilent)
-        if (!isRefused) yield* background(Fiber.interrupt(campaign))
-        yield* TestClock.adjust(200)
-        const hasEnded = campaign.pollUnsafe() !== undefined
-        assert.isFalse(yield* server.isFree("a"))
-        isSilent = false
-        yield* TestClock.adjust("20 seconds")
-        assert.isTrue(yield* server.isFree("a"))
-        assert.isTrue(hasEnded)
-      }).pipe(Effect.scoped)
-  )
+  test(`A campaign that has won and ${how} while it announces that to a silent store ends within 200 ms, and resigns`, function* () {
+    const server = yield* testStore()
+    let isSilent = false
+    const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+      Effect.suspend(() => {
+        if (operation === "record/write") isSilent = true
+        if (!isSilent) return run()
+        return operation === "record/write" && isRefused
+          ? fail("NoPermission")
+          : Effect.andThen(Effect.sleep(server.store.commandTimeoutMillis), fail("TimedOut"))
+      })
+    )
+    const client = yield* clientOf({ store })
+    const campaign = yield* background(
+      as(client)(Effect.exit(Effect.scoped(LeaderElection.campaign(LeaderElection.make("a")))))
+    )
+    yield* TestClock.adjust(0)
+    assert.isTrue(isSilent)
+    if (!isRefused) yield* background(Fiber.interrupt(campaign))
+    yield* TestClock.adjust(200)
+    const hasEnded = campaign.pollUnsafe() !== undefined
+    assert.isFalse(yield* server.isFree("a"))
+    isSilent = false
+    yield* TestClock.adjust("20 seconds")
+    assert.isTrue(yield* server.isFree("a"))
+    assert.isTrue(hasEnded)
+  })
 }
 
 describe("a MultiLock that has acquired some of its members when the store falls silent", () => {
@@ -177,53 +170,43 @@ describe("a MultiLock that has acquired some of its members when the store falls
       }
     })
 
-  it.effect("A MultiLock that keeps a member and waits for another: the interruption ends within 200 ms", () =>
-    Effect.gen(function* () {
-      const { endsWithin, silence, waiting } = yield* setUp()
-      silence(() => true)
-      assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
-    }).pipe(Effect.scoped)
-  )
+  test("A MultiLock that keeps a member and waits for another: the interruption ends within 200 ms", function* () {
+    const { endsWithin, silence, waiting } = yield* setUp()
+    silence(() => true)
+    assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
+  })
 
-  it.effect("A MultiLock that keeps a member while the store answers late: the interruption ends within 200 ms", () =>
-    Effect.gen(function* () {
-      const { beLate, endsWithin, waiting } = yield* setUp()
-      beLate()
-      assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
-    }).pipe(Effect.scoped)
-  )
+  test("A MultiLock that keeps a member while the store answers late: the interruption ends within 200 ms", function* () {
+    const { beLate, endsWithin, waiting } = yield* setUp()
+    beLate()
+    assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
+  })
 
-  it.effect("A MultiLock that is giving a member back meanwhile: the interruption ends within 200 ms", () =>
-    Effect.gen(function* () {
-      const { endsWithin, server, silence, waiting } = yield* setUp()
-      silence((operation) => operation === "lock/release")
-      // it has kept the member for long enough
-      yield* TestClock.adjust("1600 millis")
-      silence(() => true)
-      assert.isFalse(yield* server.isFree("a"))
-      assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
-    }).pipe(Effect.scoped)
-  )
+  test("A MultiLock that is giving a member back meanwhile: the interruption ends within 200 ms", function* () {
+    const { endsWithin, server, silence, waiting } = yield* setUp()
+    silence((operation) => operation === "lock/release")
+    // it has kept the member for long enough
+    yield* TestClock.adjust("1600 millis")
+    silence(() => true)
+    assert.isFalse(yield* server.isFree("a"))
+    assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
+  })
 
-  it.effect("A MultiLock that renews its fixed leases at last: the interruption ends within 200 ms", () =>
-    Effect.gen(function* () {
-      const { endB, endsWithin, server, silence, waiting } = yield* setUp({ leaseTime: "20 seconds" })
-      silence((operation) => operation === "lock/renew")
-      yield* endB
-      yield* TestClock.adjust(10)
-      assert.isUndefined(waiting.pollUnsafe())
-      assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
-      for (const name of ["a", "b"]) assert.isTrue(yield* server.isFree(name), name)
-    }).pipe(Effect.scoped)
-  )
+  test("A MultiLock that renews its fixed leases at last: the interruption ends within 200 ms", function* () {
+    const { endB, endsWithin, server, silence, waiting } = yield* setUp({ leaseTime: "20 seconds" })
+    silence((operation) => operation === "lock/renew")
+    yield* endB
+    yield* TestClock.adjust(10)
+    assert.isUndefined(waiting.pollUnsafe())
+    assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
+    for (const name of ["a", "b"]) assert.isTrue(yield* server.isFree(name), name)
+  })
 
-  it.effect("A MultiLock that keeps a member fails within 200 ms of its wait time", () =>
-    Effect.gen(function* () {
-      const { endsWithin, silence, waiting } = yield* setUp({ waitTime: "500 millis" })
-      silence(() => true)
-      assert.isTrue(yield* endsWithin(waiting, 680))
-    }).pipe(Effect.scoped)
-  )
+  test("A MultiLock that keeps a member fails within 200 ms of its wait time", function* () {
+    const { endsWithin, silence, waiting } = yield* setUp({ waitTime: "500 millis" })
+    silence(() => true)
+    assert.isTrue(yield* endsWithin(waiting, 680))
+  })
 })
 
 describe("a name that holds something else", () => {
@@ -234,30 +217,27 @@ describe("a name that holds something else", () => {
     permits: { rival: Lock.withLock("a"), acquire: permits(Effect.void) }
   }
   for (const [what, { acquire, rival }] of Object.entries(requests)) {
-    it.effect(`An interruption ends at once while a request for ${what} looks what there is under the name`, () =>
-      Effect.gen(function* () {
-        const server = yield* testStore()
-        const one = yield* clientOf(server)
-        yield* sectionUntilTold((body) => as(one)(rival(body)))
-        let hasLooked = false
-        const back = Latch.makeUnsafe(false)
-        const store = wrappedStore(server.store, ({ fail, operation, run }) =>
-          operation === "lock/found"
-            ? Effect.suspend(() => ((hasLooked = true), Effect.andThen(back.await, fail())))
-            : run()
-        )
-        const service = yield* clientOf({ store })
-        const asking = yield* background(as(service)(acquire))
-        yield* TestClock.adjust(10)
-        assert.isTrue(hasLooked)
-        const interrupting = yield* background(Fiber.interrupt(asking))
-        yield* TestClock.adjust(1)
-        const exit = asking.pollUnsafe()
-        // what is late ends as well, or the test would not end
-        back.openUnsafe()
-        yield* Fiber.join(interrupting)
-        assert.isTrue(exit !== undefined && Exit.hasInterrupts(exit))
-      }).pipe(Effect.scoped)
-    )
+    test(`An interruption ends at once while a request for ${what} looks what there is under the name`, function* () {
+      const [server, one] = yield* storeWith({})
+      yield* sectionUntilTold((body) => as(one)(rival(body)))
+      let hasLooked = false
+      const back = Latch.makeUnsafe(false)
+      const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+        operation === "lock/found"
+          ? Effect.suspend(() => ((hasLooked = true), Effect.andThen(back.await, fail())))
+          : run()
+      )
+      const service = yield* clientOf({ store })
+      const asking = yield* background(as(service)(acquire))
+      yield* TestClock.adjust(10)
+      assert.isTrue(hasLooked)
+      const interrupting = yield* background(Fiber.interrupt(asking))
+      yield* TestClock.adjust(1)
+      const exit = asking.pollUnsafe()
+      // what is late ends as well, or the test would not end
+      back.openUnsafe()
+      yield* Fiber.join(interrupting)
+      assert.isTrue(exit !== undefined && Exit.hasInterrupts(exit))
+    })
   }
 })

@@ -2,7 +2,7 @@
  * Whatever a caller passes for a name, an option or a duration: what cannot be is refused by a typed error, before any command.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer, Option, Result, Schedule } from "effect"
 import {
   CountDownLatch,
@@ -20,6 +20,7 @@ import {
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
+import { testThrough } from "../kit/test.ts"
 import { noting, wrappedStoreLayer } from "../kit/wrappedStore.ts"
 
 /** What no compiler lets through. */
@@ -39,6 +40,8 @@ const commands = { count: 0 }
 const counting = wrappedStoreLayer(noting(() => commands.count++)).pipe(Layer.provide(LockStore.layerMemory))
 
 const service = Layer.provide(RedisLock.layerFromStore(), counting)
+
+const test = testThrough<RedisLock.RedisLock>(Effect.provide(service))
 
 /** Runs something that must fail with an error of this tag, and send nothing. */
 const refuses = (tag: "InvalidLockName" | "InvalidLockOptions", run: () => Effect.Effect<unknown, unknown, any>) =>
@@ -335,81 +338,71 @@ const others: Record<string, readonly [take: Take, bad: ReadonlyArray<unknown>]>
   ]
 }
 
-describe("what cannot be is refused by a typed error, before any command", () => {
-  const table = (
-    title: string,
-    tag: "InvalidLockName" | "InvalidLockOptions",
-    takes: Record<string, Take>,
-    values: ReadonlyArray<unknown>,
-    of: (name: string) => RegExp
-  ) => {
-    for (const [name, take] of Object.entries(takes)) {
-      it.live(`Invalid input is refused before any command: ${title} of ${name}`, () =>
-        Effect.gen(function* () {
-          for (const value of values) {
-            const message = yield* refuses(tag, () => take(value))
-            assert.isBelow(message.length, 300)
-            assert.match(message, of(name))
-          }
-        }).pipe(Effect.scoped, Effect.provide(service))
-      )
+const table = (
+  title: string,
+  tag: "InvalidLockName" | "InvalidLockOptions",
+  takes: Record<string, Take>,
+  values: ReadonlyArray<unknown>,
+  of: (name: string) => RegExp
+) => {
+  for (const [name, take] of Object.entries(takes)) {
+    it.live(`Invalid input is refused before any command: ${title} of ${name}`, () =>
+      Effect.gen(function* () {
+        for (const value of values) {
+          const message = yield* refuses(tag, () => take(value))
+          assert.isBelow(message.length, 300)
+          assert.match(message, of(name))
+        }
+      }).pipe(Effect.scoped, Effect.provide(service))
+    )
+  }
+}
+
+table("a bad name", "InvalidLockName", byName, badNames, () => /cannot name/)
+table("a bad waitTime", "InvalidLockOptions", waits, given(badDurations), () => /^waitTime: /)
+table("a bad leaseTime", "InvalidLockOptions", leases, given(badLeases), () => /^(?:watchdogL|l)easeTime: /)
+/** The option stands behind the function. */
+const named = (name: string) => new RegExp(name.match(/, (\w+)/)![1]!)
+table("a bad period", "InvalidLockOptions", periods, given(badPeriods), named)
+table("a bad timeout", "InvalidLockOptions", timeouts, [...given(badPeriods), "25 hours", "13 days"], named)
+for (const [name, [take, values]] of Object.entries(others)) {
+  table("a bad value", "InvalidLockOptions", { [name]: take }, values, named)
+}
+
+it.live("Holding.renew refuses a bad lease", () =>
+  Effect.gen(function* () {
+    const holding = yield* Lock.scoped("renewed")
+    for (const leaseTime of given(badLeases)) {
+      yield* refuses("InvalidLockOptions", () => holding.renew(forced<number>(leaseTime)))
     }
-  }
+  }).pipe(Effect.scoped, Effect.provide(service))
+)
 
-  table("a bad name", "InvalidLockName", byName, badNames, () => /cannot name/)
-  table("a bad waitTime", "InvalidLockOptions", waits, given(badDurations), () => /^waitTime: /)
-  table("a bad leaseTime", "InvalidLockOptions", leases, given(badLeases), () => /^(?:watchdogL|l)easeTime: /)
-  /** The option stands behind the function. */
-  const named = (name: string) => new RegExp(name.match(/, (\w+)/)![1]!)
-  table("a bad period", "InvalidLockOptions", periods, given(badPeriods), named)
-  table("a bad timeout", "InvalidLockOptions", timeouts, [...given(badPeriods), "25 hours", "13 days"], named)
-  for (const [name, [take, values]] of Object.entries(others)) {
-    table("a bad value", "InvalidLockOptions", { [name]: take }, values, named)
-  }
-
-  it.live("Holding.renew refuses a bad lease", () =>
-    Effect.gen(function* () {
-      const holding = yield* Lock.scoped("renewed")
-      for (const leaseTime of given(badLeases)) {
-        yield* refuses("InvalidLockOptions", () => holding.renew(forced<number>(leaseTime)))
-      }
-    }).pipe(Effect.scoped, Effect.provide(service))
-  )
+test("A missing options object counts as no options", function* () {
+  const none = forced<undefined>(null)
+  for (const make of Object.values(locks)) yield* Lock.withLock(Effect.void, make("a", none), none)
+  yield* Lock.withLock(Effect.void, RedLock.make([Lock.make("a")], none))
+  yield* PermitSemaphore.withPermit(Effect.void, PermitSemaphore.make("p", { permits: 1 }), none)
+  yield* Effect.scoped(Layer.build(Layer.provide(RedisLock.layerFromStore(none), counting)))
 })
 
-it.effect("A missing options object counts as no options", () =>
-  Effect.gen(function* () {
-    const none = forced<undefined>(null)
-    for (const make of Object.values(locks)) yield* Lock.withLock(Effect.void, make("a", none), none)
-    yield* Lock.withLock(Effect.void, RedLock.make([Lock.make("a")], none))
-    yield* PermitSemaphore.withPermit(Effect.void, PermitSemaphore.make("p", { permits: 1 }), none)
-    yield* Effect.scoped(Layer.build(Layer.provide(RedisLock.layerFromStore(none), counting)))
-  }).pipe(Effect.provide(service))
-)
+test("The shortest lease that exceeds the drift can be granted", function* () {
+  yield* Effect.scoped(Lock.scoped("a", { leaseTime: 3 }))
+  const message = yield* refuses("InvalidLockOptions", () => Effect.scoped(Lock.scoped("a", { leaseTime: 2 })))
+  assert.include(message, "leaseTime: 2 ms are too short")
+})
 
-it.effect("The shortest lease that exceeds the drift can be granted", () =>
-  Effect.gen(function* () {
-    yield* Effect.scoped(Lock.scoped("a", { leaseTime: 3 }))
-    const message = yield* refuses("InvalidLockOptions", () => Effect.scoped(Lock.scoped("a", { leaseTime: 2 })))
-    assert.include(message, "leaseTime: 2 ms are too short")
-  }).pipe(Effect.provide(service))
-)
+test("A quorum refuses a lease that is not longer than the drift", function* () {
+  const lock = RedLock.make([Lock.make("a")])
+  yield* Effect.scoped(Lock.scoped(lock, { leaseTime: 3 }))
+  yield* refuses("InvalidLockOptions", () => Effect.scoped(Lock.scoped(lock, { leaseTime: 2 })))
+})
 
-it.effect("A quorum refuses a lease that is not longer than the drift", () =>
-  Effect.gen(function* () {
-    const lock = RedLock.make([Lock.make("a")])
-    yield* Effect.scoped(Lock.scoped(lock, { leaseTime: 3 }))
-    yield* refuses("InvalidLockOptions", () => Effect.scoped(Lock.scoped(lock, { leaseTime: 2 })))
-  }).pipe(Effect.provide(service))
-)
-
-it.effect("An object is a duration only if it has the parts of one", () =>
-  Effect.gen(function* () {
-    for (const waitTime of [{ seconds: 1 }, { days: 0 }, [1, 0] as const, 10n]) {
-      yield* Lock.withLock(Effect.void, "a", { waitTime })
-    }
-  }).pipe(Effect.provide(service))
-)
+test("An object is a duration only if it has the parts of one", function* () {
+  for (const waitTime of [{ seconds: 1 }, { days: 0 }, [1, 0] as const, 10n]) {
+    yield* Lock.withLock(Effect.void, "a", { waitTime })
+  }
+})
 
 it.live("A schedule without pauses does not keep the server busy", () =>
   Effect.gen(function* () {

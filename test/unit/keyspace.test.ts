@@ -3,26 +3,25 @@ import { Clock, Effect, Layer, Option } from "effect"
 import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { Keyspace } from "../../packages/core/dist/internal/store/memory/Keyspace.js"
 import { runCommand } from "../../packages/core/dist/internal/store/memory/redisCommands.js"
+import { test } from "../kit/test.ts"
 
-it.effect("A wall clock that is set forward ends no lease in the memory store", () =>
-  Effect.gen(function* () {
-    const clock = yield* Clock.Clock
-    let wall = Date.UTC(2026, 0, 1)
-    const stepping: Clock.Clock = Object.create(clock, { currentTimeMillisUnsafe: { value: () => wall } })
-    const store = yield* Effect.provideService(Layer.build(LockStore.layerMemory), Clock.Clock, stepping)
-    const client = () => Layer.provide(Layer.fresh(RedisLock.layerFromStore()), Layer.succeedContext(store))
-    const first = yield* Layer.build(client())
-    const holding = yield* Effect.provideContext(Lock.scoped("a"), first)
-    wall += 60_000
-    yield* holding.ensureHeld
-    const second = yield* Effect.provide(Lock.withLockIfAvailable(Effect.void, "a"), client())
-    assert.isTrue(Option.isNone(second), "a second owner while the first holds")
-    wall -= 3_600_000
-    yield* holding.release
-    const later = yield* Effect.provide(Effect.scoped(Lock.scoped("a")), client())
-    assert.isTrue(later.token > holding.token)
-  })
-)
+test("A wall clock that is set forward ends no lease in the memory store", function* () {
+  const clock = yield* Clock.Clock
+  let wall = Date.UTC(2026, 0, 1)
+  const stepping: Clock.Clock = Object.create(clock, { currentTimeMillisUnsafe: { value: () => wall } })
+  const store = yield* Effect.provideService(Layer.build(LockStore.layerMemory), Clock.Clock, stepping)
+  const client = () => Layer.provide(Layer.fresh(RedisLock.layerFromStore()), Layer.succeedContext(store))
+  const first = yield* Layer.build(client())
+  const holding = yield* Effect.provideContext(Lock.scoped("a"), first)
+  wall += 60_000
+  yield* holding.ensureHeld
+  const second = yield* Effect.provide(Lock.withLockIfAvailable(Effect.void, "a"), client())
+  assert.isTrue(Option.isNone(second), "a second owner while the first holds")
+  wall -= 3_600_000
+  yield* holding.release
+  const later = yield* Effect.provide(Effect.scoped(Lock.scoped("a")), client())
+  assert.isTrue(later.token > holding.token)
+})
 
 it("The memory store frees expired keys at any command, whichever key it names", () => {
   let now = 0

@@ -4,6 +4,7 @@ import { Lock, LockStore, RedisDriver, RedisLock } from "effect-redis-lock"
 import { hostname } from "node:os"
 import { basename } from "node:path"
 import { attributesOf, recordSpans } from "../kit/spans.ts"
+import { test } from "../kit/test.ts"
 
 const labelOf = (options?: RedisLock.RedisLockOptions) =>
   Effect.gen(function* () {
@@ -18,31 +19,27 @@ const labelOf = (options?: RedisLock.RedisLockOptions) =>
 
 const ownLabel = `${hostname()}/${process.pid}/${basename(process.argv[1]!)}`
 
-it.effect("A client without a label is called by host, pid and program", () =>
-  Effect.gen(function* () {
-    assert.strictEqual(yield* labelOf(), ownLabel)
-    assert.strictEqual(yield* labelOf({ label: "payments" }), "payments")
-    assert.strictEqual(yield* labelOf({ label: "" }), "")
-  })
-)
+test("A client without a label is called by host, pid and program", function* () {
+  assert.strictEqual(yield* labelOf(), ownLabel)
+  assert.strictEqual(yield* labelOf({ label: "payments" }), "payments")
+  assert.strictEqual(yield* labelOf({ label: "" }), "")
+})
 
-it.effect("A client that may not know its host, as in Deno without the permission, is called by the rest", () =>
-  Effect.gen(function* () {
-    const { getBuiltinModule } = process
-    yield* Effect.acquireRelease(
+test("A client that may not know its host, as in Deno without the permission, is called by the rest", function* () {
+  const { getBuiltinModule } = process
+  yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      process.getBuiltinModule = () => {
+        throw new Error(`Requires sys access to "hostname"`)
+      }
+    }),
+    () =>
       Effect.sync(() => {
-        process.getBuiltinModule = () => {
-          throw new Error(`Requires sys access to "hostname"`)
-        }
-      }),
-      () =>
-        Effect.sync(() => {
-          process.getBuiltinModule = getBuiltinModule
-        })
-    )
-    assert.strictEqual(yield* labelOf(), ownLabel.slice(ownLabel.indexOf("/") + 1))
-  }).pipe(Effect.scoped)
-)
+        process.getBuiltinModule = getBuiltinModule
+      })
+  )
+  assert.strictEqual(yield* labelOf(), ownLabel.slice(ownLabel.indexOf("/") + 1))
+})
 
 it.effect("The environment names the label", () =>
   Effect.gen(function* () {
@@ -51,21 +48,17 @@ it.effect("The environment names the label", () =>
   }).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ REDIS_LOCK_LABEL: "payments" }))))
 )
 
-it.effect("A label that is no text, or longer than 256 characters, is refused", () =>
-  Effect.gen(function* () {
-    for (const label of [3 as unknown as string, "x".repeat(257)]) {
-      const error = yield* Effect.flip(labelOf({ label }))
-      assert.isTrue(error._tag === "InvalidLockOptions" && error.option === "label")
-      assert.strictEqual((yield* Effect.flip(RedisDriver.connectionName(label)))._tag, "InvalidLockOptions")
-    }
-    assert.strictEqual(yield* labelOf({ label: "x".repeat(256) }), "x".repeat(256))
-  })
-)
+test("A label that is no text, or longer than 256 characters, is refused", function* () {
+  for (const label of [3 as unknown as string, "x".repeat(257)]) {
+    const error = yield* Effect.flip(labelOf({ label }))
+    assert.isTrue(error._tag === "InvalidLockOptions" && error.option === "label")
+    assert.strictEqual((yield* Effect.flip(RedisDriver.connectionName(label)))._tag, "InvalidLockOptions")
+  }
+  assert.strictEqual(yield* labelOf({ label: "x".repeat(256) }), "x".repeat(256))
+})
 
-it.effect("The name of a connection is its label without what CLIENT SETNAME refuses", () =>
-  Effect.gen(function* () {
-    assert.strictEqual(yield* RedisDriver.connectionName("the payments of\nZürich"), "the-payments-of-Z-rich")
-    assert.strictEqual(yield* RedisDriver.connectionName(""), "")
-    assert.strictEqual(yield* RedisDriver.connectionName(), ownLabel.replace(/[^!-~]+/g, "-"))
-  })
-)
+test("The name of a connection is its label without what CLIENT SETNAME refuses", function* () {
+  assert.strictEqual(yield* RedisDriver.connectionName("the payments of\nZürich"), "the-payments-of-Z-rich")
+  assert.strictEqual(yield* RedisDriver.connectionName(""), "")
+  assert.strictEqual(yield* RedisDriver.connectionName(), ownLabel.replace(/[^!-~]+/g, "-"))
+})

@@ -2,13 +2,14 @@
  * Messages that lie for seconds on their way: what a release has reserved for a client goes to somebody else meanwhile, and the late
  * message lets nobody in.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { FairLock, Lock, ReadWriteLock, type RedisLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import type { Store } from "../kit/wrappedStore.ts"
+import { test } from "../kit/test.ts"
 
 const lateMillis = 5000
 
@@ -30,37 +31,33 @@ const sections: Record<string, (self: Effect.Effect<void>) => Effect.Effect<void
 
 describe("a client whose messages come late", () => {
   for (const [what, within] of Object.entries(sections)) {
-    it.effect(
-      `A client that hears too late that it was to have ${what} stays outside while another one is inside`,
-      () =>
-        Effect.gen(function* () {
-          const server = yield* testStore()
-          const late = { store: { ...server.store, subscribe: lately(server.store) } }
-          const history: Array<string> = []
-          const enter = (name: string, takes: number) =>
-            Effect.sync(() => history.push(`${name} enters`)).pipe(
-              Effect.andThen(Effect.sleep(takes)),
-              Effect.andThen(Effect.sync(() => history.push(`${name} leaves`))),
-              within
-            )
-          const holder = yield* clientOf(server)
-          // it asks only when it is told
-          const waiter = yield* clientOf(late, { fallbackInterval: "1 hour" })
-          const other = yield* clientOf(server, { fallbackInterval: "1 second" })
-          yield* background(as(holder)(enter("holder", 1000)))
-          yield* TestClock.adjust(100)
-          yield* background(as(waiter)(enter("waiter", 1000)))
-          yield* TestClock.adjust(100)
-          yield* background(as(other)(enter("other", 10_000)))
-          yield* TestClock.adjust(lateMillis)
-          assert.deepStrictEqual(history, ["holder enters", "holder leaves", "other enters"])
-          // its message has come by now
-          yield* TestClock.adjust(5000)
-          assert.deepStrictEqual(history, ["holder enters", "holder leaves", "other enters"])
-          yield* TestClock.adjust(15_000)
-          assert.deepStrictEqual(history.slice(2), ["other enters", "other leaves", "waiter enters", "waiter leaves"])
-        }).pipe(Effect.scoped)
-    )
+    test(`A client that hears too late that it was to have ${what} stays outside while another one is inside`, function* () {
+      const server = yield* testStore()
+      const late = { store: { ...server.store, subscribe: lately(server.store) } }
+      const history: Array<string> = []
+      const enter = (name: string, takes: number) =>
+        Effect.sync(() => history.push(`${name} enters`)).pipe(
+          Effect.andThen(Effect.sleep(takes)),
+          Effect.andThen(Effect.sync(() => history.push(`${name} leaves`))),
+          within
+        )
+      const holder = yield* clientOf(server)
+      // it asks only when it is told
+      const waiter = yield* clientOf(late, { fallbackInterval: "1 hour" })
+      const other = yield* clientOf(server, { fallbackInterval: "1 second" })
+      yield* background(as(holder)(enter("holder", 1000)))
+      yield* TestClock.adjust(100)
+      yield* background(as(waiter)(enter("waiter", 1000)))
+      yield* TestClock.adjust(100)
+      yield* background(as(other)(enter("other", 10_000)))
+      yield* TestClock.adjust(lateMillis)
+      assert.deepStrictEqual(history, ["holder enters", "holder leaves", "other enters"])
+      // its message has come by now
+      yield* TestClock.adjust(5000)
+      assert.deepStrictEqual(history, ["holder enters", "holder leaves", "other enters"])
+      yield* TestClock.adjust(15_000)
+      assert.deepStrictEqual(history.slice(2), ["other enters", "other leaves", "waiter enters", "waiter leaves"])
+    })
   }
 })
 
@@ -76,30 +73,25 @@ describe("a client with short leases that hears nothing", () => {
     ["a fair lock", FairLock.make("b")]
   ] as const) {
     for (const watchdogLeaseTime of ["1 second", "3 seconds", "30 seconds"] as const) {
-      it.effect(
-        `By default it asks for ${what} before what was handed over to it is over: leases of ${watchdogLeaseTime}`,
-        () =>
-          Effect.gen(function* () {
-            const server = yield* testStore()
-            const deaf = { store: { ...server.store, subscribe: silently(server.store) } }
-            const history: Array<string> = []
-            const enter = (name: string) =>
-              Effect.andThen(
-                Effect.sync(() => history.push(name)),
-                Effect.sleep(10)
-              ).pipe(Lock.withLock(lock))
-            const holder = yield* clientOf(server, { watchdogLeaseTime })
-            const waiter = yield* clientOf(deaf, { watchdogLeaseTime })
-            const other = yield* clientOf(server, { watchdogLeaseTime, fallbackInterval: "20 millis" })
-            yield* background(as(holder)(enter("holder")))
-            yield* TestClock.adjust(1)
-            yield* background(as(waiter)(enter("waiter")))
-            yield* TestClock.adjust(1)
-            yield* background(as(other)(enter("other")))
-            yield* TestClock.adjust(10_000)
-            assert.deepStrictEqual(history, ["holder", "waiter", "other"])
-          }).pipe(Effect.scoped)
-      )
+      test(`By default it asks for ${what} before what was handed over to it is over: leases of ${watchdogLeaseTime}`, function* () {
+        const server = yield* testStore()
+        const deaf = { store: { ...server.store, subscribe: silently(server.store) } }
+        const history: Array<string> = []
+        const enter = (name: string) =>
+          Effect.sync(() => history.push(name))
+            .pipe(Effect.andThen(Effect.sleep(10)))
+            .pipe(Lock.withLock(lock))
+        const holder = yield* clientOf(server, { watchdogLeaseTime })
+        const waiter = yield* clientOf(deaf, { watchdogLeaseTime })
+        const other = yield* clientOf(server, { watchdogLeaseTime, fallbackInterval: "20 millis" })
+        yield* background(as(holder)(enter("holder")))
+        yield* TestClock.adjust(1)
+        yield* background(as(waiter)(enter("waiter")))
+        yield* TestClock.adjust(1)
+        yield* background(as(other)(enter("other")))
+        yield* TestClock.adjust(10_000)
+        assert.deepStrictEqual(history, ["holder", "waiter", "other"])
+      })
     }
   }
 })

@@ -1,13 +1,15 @@
 /**
  * Permits whose request is answered late, or never, are taken back; where that is no longer possible, it is logged.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { type RedisLock, Semaphore } from "effect-redis-lock"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
+import { test } from "../kit/test.ts"
+import { background } from "../kit/background.ts"
 
 const semaphore = Semaphore.make("a", { permits: 1 })
 
@@ -27,36 +29,24 @@ const lateClient = Effect.fnUntraced(function* (commandTimeoutMillis: number, la
   return yield* clientOf({ store: { ...store, commandLifeMillis: 10_000, commandTimeoutMillis } })
 })
 
-describe("a request for permits whose reply is lost", () => {
-  for (const [name, use] of Object.entries(uses)) {
-    for (const sent of [1, 3]) {
-      it.effect(
-        `Semaphore.${name} takes back what it was granted after ${sent === 1 ? "one command timeout" : "three command timeouts"} of 90 seconds`,
-        () =>
-          Effect.gen(function* () {
-            const service = yield* lateClient(90_000, sent * 90_000)
-            const asking = yield* Effect.forkChild(as(service)(use), { startImmediately: true })
-            yield* TestClock.adjust("10 minutes")
-            assert.isTrue(Exit.isFailure(yield* Fiber.await(asking)))
-            assert.strictEqual(yield* as(service)(Semaphore.availablePermits(semaphore)), 1)
-          }).pipe(Effect.scoped),
-        10_000
-      )
-    }
-
-    it.effect(
-      `Semaphore.${name} warns that permits may be lost if it learns of the failure when Redis may have forgotten the grant`,
-      () =>
-        Effect.gen(function* () {
-          expectWarning(/^Permits that may have been acquired can no longer be given back/)
-          // as after the process was frozen for so long
-          const service = yield* lateClient(10_000, 5 * 60_000)
-          const asking = yield* Effect.forkChild(as(service)(use), { startImmediately: true })
-          yield* TestClock.adjust("10 minutes")
-          assert.isTrue(Exit.isFailure(yield* Fiber.await(asking)))
-          assert.strictEqual(yield* as(service)(Semaphore.availablePermits(semaphore)), 0)
-        }).pipe(Effect.scoped),
-      10_000
-    )
+for (const [name, use] of Object.entries(uses)) {
+  for (const sent of [1, 3]) {
+    test(`Semaphore.${name} takes back what it was granted after ${sent === 1 ? "one command timeout" : "three command timeouts"} of 90 seconds`, function* () {
+      const service = yield* lateClient(90_000, sent * 90_000)
+      const asking = yield* background(as(service)(use))
+      yield* TestClock.adjust("10 minutes")
+      assert.isTrue(Exit.isFailure(yield* Fiber.await(asking)))
+      assert.strictEqual(yield* as(service)(Semaphore.availablePermits(semaphore)), 1)
+    }, 10_000)
   }
-})
+
+  test(`Semaphore.${name} warns that permits may be lost if it learns of the failure when Redis may have forgotten the grant`, function* () {
+    expectWarning(/^Permits that may have been acquired can no longer be given back/)
+    // as after the process was frozen for so long
+    const service = yield* lateClient(10_000, 5 * 60_000)
+    const asking = yield* background(as(service)(use))
+    yield* TestClock.adjust("10 minutes")
+    assert.isTrue(Exit.isFailure(yield* Fiber.await(asking)))
+    assert.strictEqual(yield* as(service)(Semaphore.availablePermits(semaphore)), 0)
+  }, 10_000)
+}

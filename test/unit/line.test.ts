@@ -2,40 +2,36 @@
  * The line of a process, wherever its fibers give way to each other.
  */
 import { failure } from "../kit/exits.ts"
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Fiber, Scheduler } from "effect"
 import { Lock, SpinLock } from "effect-redis-lock"
 import { pass } from "../kit/passTime.ts"
-import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { as, clientOf, storeWith } from "../kit/testStore.ts"
+import { test } from "../kit/test.ts"
 
 /** Below 3 Effect itself gets nowhere. */
 const steps = Array.from({ length: 60 }, (_, i) => i + 3)
 
-describe("fibers that wait for the same lock", () => {
-  for (const [kind, lock] of Object.entries({ plain: Lock.make("a"), spin: SpinLock.make("a") })) {
-    it.effect(`Fibers that wait for the same lock all give up in time: ${kind}`, () =>
-      Effect.gen(function* () {
-        const server = yield* testStore()
-        const holder = yield* clientOf(server)
-        yield* Lock.scoped("a").pipe(as(holder))
-        for (const maxOps of steps) {
-          const client = yield* clientOf(server)
-          const waiters = yield* Effect.forEach([1, 2, 3, 4], () =>
-            Lock.withLock(Effect.void, lock, { waitTime: 300 }).pipe(
-              Lock.withOwner,
-              as(client),
-              Effect.provideService(Scheduler.MaxOpsBeforeYield, maxOps),
-              Effect.forkChild
-            )
-          )
-          yield* pass(0.6, 10)
-          for (const waiter of waiters) {
-            assert.isDefined(waiter.pollUnsafe(), `one still waits after ${maxOps} steps at a time`)
-            const error = failure(yield* Fiber.await(waiter))
-            assert.strictEqual(error._tag, "LockTimeout")
-          }
-        }
-      }).pipe(Effect.scoped)
-    )
-  }
-})
+for (const [kind, lock] of Object.entries({ plain: Lock.make("a"), spin: SpinLock.make("a") })) {
+  test(`Fibers that wait for the same lock all give up in time: ${kind}`, function* () {
+    const [server, holder] = yield* storeWith({})
+    yield* Lock.scoped("a").pipe(as(holder))
+    for (const maxOps of steps) {
+      const client = yield* clientOf(server)
+      const waiters = yield* Effect.forEach([1, 2, 3, 4], () =>
+        Lock.withLock(Effect.void, lock, { waitTime: 300 }).pipe(
+          Lock.withOwner,
+          as(client),
+          Effect.provideService(Scheduler.MaxOpsBeforeYield, maxOps),
+          Effect.forkChild
+        )
+      )
+      yield* pass(0.6, 10)
+      for (const waiter of waiters) {
+        assert.isDefined(waiter.pollUnsafe(), `one still waits after ${maxOps} steps at a time`)
+        const error = failure(yield* Fiber.await(waiter))
+        assert.strictEqual(error._tag, "LockTimeout")
+      }
+    }
+  })
+}

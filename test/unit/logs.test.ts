@@ -1,15 +1,23 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
 import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { expectWarning } from "../run/logs.ts"
+import { test } from "../kit/test.ts"
 
 const here = fileURLToPath(new URL("..", import.meta.url))
 
-/** Runs Vitest on a test file of this text, with what our own runs have but the Redis: what it prints. */
-const runOf = (text: string): Promise<{ readonly code: number | null; readonly output: string }> => {
+const imports = `
+  import { it } from "vitest"
+  import { Effect } from "effect"
+  import { expectWarning } from "${here}run/logs.ts"
+  const warn = () => Effect.runSync(Effect.annotateLogs(Effect.logWarning("beware"), { of: "the dog" }))
+`
+
+/** Runs Vitest on test files of these texts, with what our own runs have but the Redis: what it prints. */
+const runOf = (files: Record<string, string>): Promise<{ readonly code: number | null; readonly output: string }> => {
   const directory = mkdtempSync(join(here, "dist", "logs-"))
   writeFileSync(
     join(directory, "vitest.config.mjs"),
@@ -21,7 +29,7 @@ const runOf = (text: string): Promise<{ readonly code: number | null; readonly o
       } }
     `
   )
-  writeFileSync(join(directory, "some.test.mjs"), text)
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, `${name}.test.mjs`), imports + text)
   const vitest = join(here, "node_modules", "vitest", "vitest.mjs")
   const child = spawn(process.execPath, [vitest, "run", "--root", directory], {
     env: { ...process.env, NO_COLOR: "1" }
@@ -37,58 +45,41 @@ const runOf = (text: string): Promise<{ readonly code: number | null; readonly o
   )
 }
 
-const imports = `
-  import { it } from "vitest"
-  import { Effect } from "effect"
-  import { expectWarning } from "${here}run/logs.ts"
-  const warn = () => Effect.runSync(Effect.annotateLogs(Effect.logWarning("beware"), { of: "the dog" }))
-`
+test("A log entry of a test is recorded, and not printed by Effect's default logger", function* () {
+  expectWarning(/^as expected$/)
+  yield* Effect.logWarning("as expected")
+  assert.isFalse((yield* Logger.CurrentLoggers).has(Logger.defaultLogger))
+})
 
-describe("what is logged in a test", () => {
-  it.effect("A log entry of a test is recorded, and not printed by Effect's default logger", () =>
-    Effect.gen(function* () {
-      expectWarning(/^as expected$/)
-      yield* Effect.logWarning("as expected")
-      assert.isFalse((yield* Logger.CurrentLoggers).has(Logger.defaultLogger))
-    })
-  )
-
-  it("The log of a test is printed if the test fails, and only then", async () => {
-    const { code, output } = await runOf(`${imports}
+it("The log of a test is printed if it fails, and only then; a test that expects a warning fails without it", async () => {
+  const { code, output } = await runOf({
+    some: `
       it("passes", () => Effect.runSync(Effect.logInfo("of no " + "interest")))
       it("fails", () => { warn(); throw new Error("no") })
-    `)
-    assert.strictEqual(code, 1, output)
-    assert.match(output, /WARN.*beware.*of="the dog"/)
-    assert.notInclude(output, "of no interest")
+    `,
+    silent: `it("says nothing", () => expectWarning(/beware/))`
   })
+  assert.strictEqual(code, 1, output)
+  assert.match(output, /WARN.*beware.*of="the dog"/)
+  assert.notInclude(output, "of no interest")
+  assert.include(output, "nobody has warned of /beware/")
+})
 
-  it("A warning that a test does not expect is reported", async () => {
-    const { code, output } = await runOf(`${imports}
+it("A warning that no test expects is reported, and none that one of several concurrent tests expects", async () => {
+  const { code, output } = await runOf({
+    some: `
       it("warns once", warn)
       it("warns twice", () => { warn(); warn(); console.warn("console") })
       it("warns as it must", () => { expectWarning(/beware/); warn() })
-    `)
-    assert.strictEqual(code, 0, output)
-    assert.include(output, "some.test.mjs: beware (3, first in: warns once)")
-    assert.include(output, "some.test.mjs: console (1, first in: warns twice)")
-  })
-
-  it("A warning among concurrent tests is no error if one of them expects it", async () => {
-    const { code, output } = await runOf(`${imports}
+    `,
+    concurrent: `
       const pause = () => new Promise((resolve) => setTimeout(resolve, 100))
       it.concurrent("warns as it must", async () => { expectWarning(/beware/); await pause(); warn(); await pause() })
       it.concurrent("begins later and ends earlier", pause)
-    `)
-    assert.strictEqual(code, 0, output)
-    assert.notInclude(output, "beware")
+    `
   })
-
-  it("A test that expects a warning fails without it", async () => {
-    const { code, output } = await runOf(`${imports}
-      it("says nothing", () => expectWarning(/beware/))
-    `)
-    assert.strictEqual(code, 1, output)
-    assert.include(output, "nobody has warned of /beware/")
-  })
+  assert.strictEqual(code, 0, output)
+  assert.include(output, "some.test.mjs: beware (3, first in: warns once)")
+  assert.include(output, "some.test.mjs: console (1, first in: warns twice)")
+  assert.notInclude(output, "concurrent.test.mjs: beware")
 })

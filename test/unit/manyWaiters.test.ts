@@ -1,14 +1,16 @@
 /**
  * Thousands of fibers of one process that wait for the same name.
  */
-import { assert, describe, it } from "@effect/vitest"
-import { type Cause, Effect, Exit, Fiber, References } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { type Cause, Effect, Exit, Fiber } from "effect"
 import { FairLock, Lock, LockStoreError } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { type Awaited, awaited, type WaitFailure } from "../kit/awaited.ts"
-import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { as, clientOf, storeWith, testStore } from "../kit/testStore.ts"
 import { type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
+import { background } from "../kit/background.ts"
+import { testQuietly } from "../kit/test.ts"
 
 const crowd = 3000
 /** A fair lock's grants each cost as much as all who wait. */
@@ -39,16 +41,17 @@ describe(`${crowd} fibers that wait for the same name`, () => {
   for (const [kind, { held, wait }] of Object.entries(kinds)) {
     // its waiters do not ask while they wait, and each has its own subscription
     if (kind === "a fair lock") continue
-    it.effect(`${crowd} waiters all learn that the store refuses them, on no deeper a stack than one: ${kind}`, () =>
-      Effect.gen(function* () {
+    testQuietly(
+      `${crowd} waiters all learn that the store refuses them, on no deeper a stack than one: ${kind}`,
+      function* () {
         const server = yield* refusingStore
         const holder = yield* clientOf(server)
         const service = yield* clientOf(server)
-        yield* held.pipe(as(holder), Effect.forkChild({ startImmediately: true }))
+        yield* held.pipe(as(holder), background)
         yield* TestClock.adjust(1)
         const waiters = yield* Effect.forEach(
           Array.from({ length: crowd }),
-          () => wait().pipe(as(service), Effect.forkChild({ startImmediately: true })),
+          () => wait().pipe(as(service), background),
           { concurrency: 1 }
         )
         yield* TestClock.adjust(10)
@@ -62,7 +65,7 @@ describe(`${crowd} fibers that wait for the same name`, () => {
           assert.strictEqual(reasonOf(exit!), "NoPermission")
         }
         yield* Effect.forEach(waiters, Fiber.await, { discard: true })
-      }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Error"))
+      }
     )
   }
 })
@@ -78,57 +81,53 @@ const passUntil = (isOver: () => boolean, seconds: number) =>
 
 describe(`${crowdInOutage} fibers that wait for the same name through an outage of 40 seconds, with leases of 30`, () => {
   for (const [kind, { givesUp, held, open, wait }] of Object.entries(kinds)) {
-    it.effect(
+    testQuietly(
       `${crowdInOutage} fibers that wait through an outage of 40 seconds, with leases of 30, are served, or give up when they wanted to, and leave nothing behind: ${kind}`,
-      () =>
-        Effect.gen(function* () {
-          const server = yield* testStore()
-          const holder = yield* clientOf(server, { watchdogLeaseTime: "10 minutes" })
-          const service = yield* clientOf(server, { watchdogLeaseTime: "30 seconds" })
-          const holding = yield* held.pipe(as(holder), Effect.forkChild({ startImmediately: true }))
-          yield* passUntil(() => false, 0.5)
-          const givingUp = Math.round(crowdInOutage * givesUp)
-          const waiters = yield* Effect.forEach(
-            Array.from({ length: crowdInOutage }, (_, i) => i),
-            (i) =>
-              // among each other
-              wait(i % 20 < givesUp * 20 ? { waitTime: "20 seconds" } : undefined).pipe(
-                as(service),
-                Effect.forkChild({ startImmediately: true })
-              )
-          )
-          const done = () => waiters.filter((fiber) => fiber.pollUnsafe() !== undefined)
-          yield* passUntil(() => false, 1)
-          server.isDown = true
-          const before = server.asked
-          yield* passUntil(() => false, 40)
-          // by one of them an interval, and by the holder's renewals
-          assert.isAtMost(server.asked - before, 300)
-          assert.strictEqual(done().length, givingUp)
-          for (const fiber of done()) assert.strictEqual(reasonOf(fiber.pollUnsafe() as never), "NotConnected")
-          server.isDown = false
-          yield* passUntil(() => false, 3)
-          assert.strictEqual(done().length, givingUp)
-          yield* Fiber.interrupt(holding)
-          if (open !== undefined) yield* open.pipe(as(holder))
-          yield* passUntil(() => done().length === crowdInOutage, 600)
-          const exits = waiters.map((fiber) => fiber.pollUnsafe() as Exit.Exit<void, WaitFailure> | undefined)
-          assert.isTrue(
-            exits.every((exit) => exit !== undefined),
-            "some still wait"
-          )
-          assert.strictEqual(exits.filter((exit) => Exit.isSuccess(exit!)).length, crowdInOutage - givingUp)
-          yield* passUntil(() => false, 2)
-          const { lines } = service as unknown as LockClient
-          assert.strictEqual(lines.size, 0)
-          if (kind === "a fair lock") {
-            assert.isFalse(yield* as(holder)(Lock.isLocked(FairLock.make("a"))))
-            // nobody stands before somebody who comes now
-            const next = yield* wait({ waitTime: 0 }).pipe(as(holder), Effect.exit)
-            assert.deepStrictEqual<unknown>(next, Exit.void)
-          }
-        }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")),
-      // on a busy machine
+      function* () {
+        const [server, holder, service] = yield* storeWith(
+          { watchdogLeaseTime: "10 minutes" },
+          { watchdogLeaseTime: "30 seconds" }
+        )
+        const holding = yield* held.pipe(as(holder), background)
+        yield* passUntil(() => false, 0.5)
+        const givingUp = Math.round(crowdInOutage * givesUp)
+        const waiters = yield* Effect.forEach(
+          Array.from({ length: crowdInOutage }, (_, i) => i),
+          (i) =>
+            // among each other
+            wait(i % 20 < givesUp * 20 ? { waitTime: "20 seconds" } : undefined).pipe(as(service), background)
+        )
+        const done = () => waiters.filter((fiber) => fiber.pollUnsafe() !== undefined)
+        yield* passUntil(() => false, 1)
+        server.isDown = true
+        const before = server.asked
+        yield* passUntil(() => false, 40)
+        // by one of them an interval, and by the holder's renewals
+        assert.isAtMost(server.asked - before, 300)
+        assert.strictEqual(done().length, givingUp)
+        for (const fiber of done()) assert.strictEqual(reasonOf(fiber.pollUnsafe() as never), "NotConnected")
+        server.isDown = false
+        yield* passUntil(() => false, 3)
+        assert.strictEqual(done().length, givingUp)
+        yield* Fiber.interrupt(holding)
+        if (open !== undefined) yield* open.pipe(as(holder))
+        yield* passUntil(() => done().length === crowdInOutage, 600)
+        const exits = waiters.map((fiber) => fiber.pollUnsafe() as Exit.Exit<void, WaitFailure> | undefined)
+        assert.isTrue(
+          exits.every((exit) => exit !== undefined),
+          "some still wait"
+        )
+        assert.strictEqual(exits.filter((exit) => Exit.isSuccess(exit!)).length, crowdInOutage - givingUp)
+        yield* passUntil(() => false, 2)
+        const { lines } = service as unknown as LockClient
+        assert.strictEqual(lines.size, 0)
+        if (kind === "a fair lock") {
+          assert.isFalse(yield* as(holder)(Lock.isLocked(FairLock.make("a"))))
+          // nobody stands before somebody who comes now
+          const next = yield* wait({ waitTime: 0 }).pipe(as(holder), Effect.exit)
+          assert.deepStrictEqual<unknown>(next, Exit.void)
+        }
+      },
       300_000
     )
   }

@@ -5,6 +5,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { Command, Redis, SentinelConnector } from "ioredis"
 import { vi } from "vitest"
+import { testLive } from "../kit/test.ts"
 
 /** Takes something away from ioredis until the scope closes. */
 const without = (prototype: object, name: string, instead?: unknown): Effect.Effect<void, never, Scope.Scope> =>
@@ -31,11 +32,9 @@ const missingParts = Effect.promise(async () => {
   return missingParts()
 })
 
-it.live("nothing that the fast path needs is missing in ioredis 6", () =>
-  Effect.gen(function* () {
-    assert.deepStrictEqual(yield* missingParts, [])
-  })
-)
+testLive("nothing that the fast path needs is missing in ioredis 6", function* () {
+  assert.deepStrictEqual(yield* missingParts, [])
+})
 
 it.live.each([
   ["Command.initPromise", Command.prototype],
@@ -52,43 +51,33 @@ it.live.each([
   }).pipe(Effect.scoped)
 )
 
-it.live("the fast path is told that ioredis does not write a command at once", () =>
-  Effect.gen(function* () {
-    const { sendCommand } = Redis.prototype
-    yield* without(
-      Redis.prototype,
-      "sendCommand",
-      async function (this: Redis, ...args: Parameters<typeof sendCommand>) {
-        await undefined
-        return sendCommand.apply(this, args)
-      }
-    )
-    assert.deepStrictEqual(yield* missingParts, [
-      "Redis.sendCommand, which writes what Command.toWritable gives, at once"
-    ])
-  }).pipe(Effect.scoped)
-)
+testLive("the fast path is told that ioredis does not write a command at once", function* () {
+  const { sendCommand } = Redis.prototype
+  yield* without(Redis.prototype, "sendCommand", async function (this: Redis, ...args: Parameters<typeof sendCommand>) {
+    await undefined
+    return sendCommand.apply(this, args)
+  })
+  assert.deepStrictEqual(yield* missingParts, [
+    "Redis.sendCommand, which writes what Command.toWritable gives, at once"
+  ])
+})
 
-it.live("the fast path is told that a command is settled otherwise than by its methods", () =>
-  Effect.gen(function* () {
-    const { sendCommand } = Redis.prototype
-    yield* without(Redis.prototype, "sendCommand", function (this: Redis, ...args: Parameters<typeof sendCommand>) {
-      const result = sendCommand.apply(this, args)
-      args[0].resolve = () => {}
-      return result
-    })
-    assert.deepStrictEqual(yield* missingParts, ["Command.resolve, which is given the reply"])
-  }).pipe(Effect.scoped)
-)
+testLive("the fast path is told that a command is settled otherwise than by its methods", function* () {
+  const { sendCommand } = Redis.prototype
+  yield* without(Redis.prototype, "sendCommand", function (this: Redis, ...args: Parameters<typeof sendCommand>) {
+    const result = sendCommand.apply(this, args)
+    args[0].resolve = () => {}
+    return result
+  })
+  assert.deepStrictEqual(yield* missingParts, ["Command.resolve, which is given the reply"])
+})
 
-it.live("the fast path is told that an error does not reach its command", () =>
-  Effect.gen(function* () {
-    const { sendCommand } = Redis.prototype
-    yield* without(Redis.prototype, "sendCommand", function (this: Redis, ...args: Parameters<typeof sendCommand>) {
-      const result = sendCommand.apply(this, args)
-      args[0].reject = () => {}
-      return result
-    })
-    assert.deepStrictEqual(yield* missingParts, ["Command.reject, which is given the error"])
-  }).pipe(Effect.scoped)
-)
+testLive("the fast path is told that an error does not reach its command", function* () {
+  const { sendCommand } = Redis.prototype
+  yield* without(Redis.prototype, "sendCommand", function (this: Redis, ...args: Parameters<typeof sendCommand>) {
+    const result = sendCommand.apply(this, args)
+    args[0].reject = () => {}
+    return result
+  })
+  assert.deepStrictEqual(yield* missingParts, ["Command.reject, which is given the error"])
+})
