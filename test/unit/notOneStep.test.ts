@@ -2,7 +2,7 @@
  * A section takes no step after the deadline of what it holds, even if nothing has told its process of the loss: here the monotonic
  * clock jumps, as it does for a process that was stopped, while no timer rings.
  */
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scheduler } from "effect"
 import { Lock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
@@ -11,6 +11,8 @@ import { jumpingClock } from "../kit/jumpingClock.ts"
 import { type Section, sectionsOf } from "../kit/sectionsOf.ts"
 import { as, clientOf, quorumOf, type Service, testStore, testStores } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
+import { test } from "../kit/test.ts"
+import { background } from "../kit/background.ts"
 
 const leaseMillis = 30_000
 
@@ -42,7 +44,7 @@ const takesNoStep = (service: Service, { jump, on }: Effect.Success<typeof jumpi
   Effect.gen(function* () {
     const { open, opened, step, steps } = gate()
     const body = step("in").pipe(Effect.andThen(opened), Effect.andThen(step("late")))
-    const fiber = yield* Effect.forkChild(on(as(service)(section(body))), { startImmediately: true })
+    const fiber = yield* background(on(as(service)(section(body))))
     yield* TestClock.adjust(0)
     assert.deepStrictEqual(steps, ["in"])
     yield* jump(leaseMillis)
@@ -53,201 +55,175 @@ const takesNoStep = (service: Service, { jump, on }: Effect.Success<typeof jumpi
   })
 
 for (const [kind, section] of Object.entries(kinds)) {
-  it.effect(`A section of ${kind} that resumes after its deadline takes no step, and fails with LockLost`, () =>
-    Effect.gen(function* () {
-      const clock = yield* world
-      yield* takesNoStep(clock.service, clock, section)
-    }).pipe(Effect.scoped)
-  )
+  test(`A section of ${kind} that resumes after its deadline takes no step, and fails with LockLost`, function* () {
+    const clock = yield* world
+    yield* takesNoStep(clock.service, clock, section)
+  })
 }
 
-it.effect("A section on a quorum that resumes after its deadline takes no step", () =>
-  Effect.gen(function* () {
-    const clock = yield* jumpingClock
-    const service = yield* clock.on(Effect.flatMap(testStores(3), (stores) => quorumOf(stores)))
-    yield* takesNoStep(service, clock, sectionsOf.Lock)
-  }).pipe(Effect.scoped)
-)
+test("A section on a quorum that resumes after its deadline takes no step", function* () {
+  const clock = yield* jumpingClock
+  const service = yield* clock.on(Effect.flatMap(testStores(3), (stores) => quorumOf(stores)))
+  yield* takesNoStep(service, clock, sectionsOf.Lock)
+})
 
-it.effect("Fibers that a section has forked take no step after its deadline", () =>
-  Effect.gen(function* () {
-    const { jump, run } = yield* world
-    const { open, opened, step, steps } = gate()
-    const late = (name: string) => Effect.andThen(opened, step(name))
-    const body = Effect.gen(function* () {
-      yield* Effect.forkChild(late("a child"))
-      yield* Effect.forkScoped(late("a child of the scope"))
-      yield* Effect.all([late("a branch"), late("another branch")], { concurrency: "unbounded" })
-    })
-    const fiber = yield* Effect.forkChild(run(Lock.withLock(Effect.scoped(body), "a")), { startImmediately: true })
-    yield* lateBy(leaseMillis, jump, open)
-    assert.strictEqual(loss(yield* Fiber.await(fiber)).reason, "Expired")
-    assert.deepStrictEqual(steps, [])
-  }).pipe(Effect.scoped)
-)
+test("Fibers that a section has forked take no step after its deadline", function* () {
+  const { jump, run } = yield* world
+  const { open, opened, step, steps } = gate()
+  const late = (name: string) => Effect.andThen(opened, step(name))
+  const body = Effect.gen(function* () {
+    yield* Effect.forkChild(late("a child"))
+    yield* Effect.forkScoped(late("a child of the scope"))
+    yield* Effect.all([late("a branch"), late("another branch")], { concurrency: "unbounded" })
+  })
+  const fiber = yield* background(run(Lock.withLock(Effect.scoped(body), "a")))
+  yield* lateBy(leaseMillis, jump, open)
+  assert.strictEqual(loss(yield* Fiber.await(fiber)).reason, "Expired")
+  assert.deepStrictEqual(steps, [])
+})
 
 for (const [which, outer, inner] of [
   ["outer", 10_000, leaseMillis],
   ["inner", leaseMillis, 10_000]
 ] as const) {
-  it.effect(`A section inside another takes no step after the deadline of the ${which} one, which ends first`, () =>
-    Effect.gen(function* () {
-      const { jump, run } = yield* world
-      const { open, opened, step, steps } = gate()
-      const section = Effect.andThen(opened, step("inner")).pipe(
-        Lock.withLock("b", { leaseTime: inner }),
-        Effect.exit,
-        Effect.tap(step("between")),
-        Effect.flatten,
-        Lock.withLock("a", { leaseTime: outer })
-      )
-      const fiber = yield* Effect.forkChild(run(section), { startImmediately: true })
-      yield* lateBy(10_000, jump, open)
-      assert.strictEqual(loss(yield* Fiber.await(fiber)).lock, which === "outer" ? "a" : "b")
-      // the outer section goes on under its own lock
-      assert.deepStrictEqual(steps, which === "outer" ? [] : ["between"])
-    }).pipe(Effect.scoped)
-  )
+  test(`A section inside another takes no step after the deadline of the ${which} one, which ends first`, function* () {
+    const { jump, run } = yield* world
+    const { open, opened, step, steps } = gate()
+    const section = Effect.andThen(opened, step("inner")).pipe(
+      Lock.withLock("b", { leaseTime: inner }),
+      Effect.exit,
+      Effect.tap(step("between")),
+      Effect.flatten,
+      Lock.withLock("a", { leaseTime: outer })
+    )
+    const fiber = yield* background(run(section))
+    yield* lateBy(10_000, jump, open)
+    assert.strictEqual(loss(yield* Fiber.await(fiber)).lock, which === "outer" ? "a" : "b")
+    // the outer section goes on under its own lock
+    assert.deepStrictEqual(steps, which === "outer" ? [] : ["between"])
+  })
 }
 
-it.effect("After its deadline a section's finalizers run, and its lock is released", () =>
-  Effect.gen(function* () {
-    const { jump, run } = yield* world
-    const { open, opened, step, steps } = gate()
-    const body = opened.pipe(
-      Effect.andThen(step("late")),
-      Effect.ensuring(Effect.andThen(Effect.sleep("1 second"), step("cleaned up")))
-    )
-    const fiber = yield* Effect.forkChild(run(Lock.withLock(body, "a", { leaseTime: leaseMillis })), {
-      startImmediately: true
-    })
-    yield* lateBy(leaseMillis, jump, open)
-    yield* TestClock.adjust("1 second")
-    assert.strictEqual(loss(yield* Fiber.await(fiber)).reason, "Expired")
-    assert.deepStrictEqual(steps, ["cleaned up"])
-    assert.isFalse(yield* run(Lock.isLocked("a")))
-  }).pipe(Effect.scoped)
-)
+test("After its deadline a section's finalizers run, and its lock is released", function* () {
+  const { jump, run } = yield* world
+  const { open, opened, step, steps } = gate()
+  const body = opened.pipe(
+    Effect.andThen(step("late")),
+    Effect.ensuring(Effect.andThen(Effect.sleep("1 second"), step("cleaned up")))
+  )
+  const fiber = yield* background(run(Lock.withLock(body, "a", { leaseTime: leaseMillis })))
+  yield* lateBy(leaseMillis, jump, open)
+  yield* TestClock.adjust("1 second")
+  assert.strictEqual(loss(yield* Fiber.await(fiber)).reason, "Expired")
+  assert.deepStrictEqual(steps, ["cleaned up"])
+  assert.isFalse(yield* run(Lock.isLocked("a")))
+})
 
-it.effect("A region that cannot be interrupted goes on to its end once the loss is known, and no further", () =>
-  Effect.gen(function* () {
-    const { jump, run } = yield* world
-    const { open, opened, step, steps } = gate()
-    const isHeld = Effect.flatMap(Lock.currentHolding("a"), ({ isHeld }) => isHeld).pipe(
-      Effect.orElseSucceed(() => false)
-    )
-    const body = Effect.uninterruptible(opened).pipe(
-      Effect.andThen(Effect.flatMap(isHeld, (held) => step(`held: ${held}`))),
-      Effect.uninterruptible,
-      Effect.andThen(step("late"))
-    )
-    const fiber = yield* Effect.forkChild(run(Lock.withLock(body, "a")), { startImmediately: true })
-    yield* lateBy(leaseMillis, jump, open)
-    assert.strictEqual(loss(yield* Fiber.await(fiber)).reason, "Expired")
-    assert.deepStrictEqual(steps, ["held: false"])
-  }).pipe(Effect.scoped)
-)
+test("A region that cannot be interrupted goes on to its end once the loss is known, and no further", function* () {
+  const { jump, run } = yield* world
+  const { open, opened, step, steps } = gate()
+  const isHeld = Effect.flatMap(Lock.currentHolding("a"), ({ isHeld }) => isHeld).pipe(
+    Effect.orElseSucceed(() => false)
+  )
+  const body = Effect.uninterruptible(opened).pipe(
+    Effect.andThen(Effect.flatMap(isHeld, (held) => step(`held: ${held}`))),
+    Effect.uninterruptible,
+    Effect.andThen(step("late"))
+  )
+  const fiber = yield* background(run(Lock.withLock(body, "a")))
+  yield* lateBy(leaseMillis, jump, open)
+  assert.strictEqual(loss(yield* Fiber.await(fiber)).reason, "Expired")
+  assert.deepStrictEqual(steps, ["held: false"])
+})
 
-it.effect("A fiber that outlives its section goes on, after the section's end and after its loss", () =>
-  Effect.gen(function* () {
-    const { jump, run } = yield* world
-    const { open, opened, step, steps } = gate()
-    const detached = (name: string) => Effect.asVoid(Effect.forkDetach(Effect.andThen(opened, step(name))))
-    yield* run(Lock.withLock(detached("ended"), "a"))
-    const lost = yield* Effect.forkChild(run(Lock.withLock(Effect.andThen(detached("lost"), opened), "b")), {
-      startImmediately: true
-    })
-    yield* lateBy(leaseMillis, jump, open)
-    assert.strictEqual(loss(yield* Fiber.await(lost)).lock, "b")
-    yield* TestClock.adjust(0)
-    assert.deepStrictEqual(steps.toSorted(), ["ended", "lost"])
-  }).pipe(Effect.scoped)
-)
+test("A fiber that outlives its section goes on, after the section's end and after its loss", function* () {
+  const { jump, run } = yield* world
+  const { open, opened, step, steps } = gate()
+  const detached = (name: string) => Effect.asVoid(Effect.forkDetach(Effect.andThen(opened, step(name))))
+  yield* run(Lock.withLock(detached("ended"), "a"))
+  const lost = yield* background(run(Lock.withLock(Effect.andThen(detached("lost"), opened), "b")))
+  yield* lateBy(leaseMillis, jump, open)
+  assert.strictEqual(loss(yield* Fiber.await(lost)).lock, "b")
+  yield* TestClock.adjust(0)
+  assert.deepStrictEqual(steps.toSorted(), ["ended", "lost"])
+})
 
-it.effect("What a section has released early may go on after the deadline", () =>
-  Effect.gen(function* () {
-    const { jump, run } = yield* world
-    const { open, opened, step, steps } = gate()
-    const body = Effect.flatMap(Lock.currentHolding("a"), ({ release }) => release).pipe(
-      Effect.andThen(opened),
-      Effect.andThen(step("on"))
-    )
-    const fiber = yield* Effect.forkChild(run(Lock.withLock(body, "a")), { startImmediately: true })
-    yield* lateBy(leaseMillis, jump, open)
-    assert.isTrue(Exit.isSuccess(yield* Fiber.await(fiber)))
-    assert.deepStrictEqual(steps, ["on"])
-  }).pipe(Effect.scoped)
-)
+test("What a section has released early may go on after the deadline", function* () {
+  const { jump, run } = yield* world
+  const { open, opened, step, steps } = gate()
+  const body = Effect.flatMap(Lock.currentHolding("a"), ({ release }) => release).pipe(
+    Effect.andThen(opened),
+    Effect.andThen(step("on"))
+  )
+  const fiber = yield* background(run(Lock.withLock(body, "a")))
+  yield* lateBy(leaseMillis, jump, open)
+  assert.isTrue(Exit.isSuccess(yield* Fiber.await(fiber)))
+  assert.deepStrictEqual(steps, ["on"])
+})
 
 for (const [what, answers] of [
   ["goes on if the reply that extends its lease had arrived unread", true],
   ["takes no step if there is no reply", false]
 ] as const) {
-  it.effect(`A section that was handed its lock, and resumes after that short lease, ${what}`, () =>
-    Effect.gen(function* () {
-      const clock = yield* jumpingClock
-      const server = yield* testStore()
-      const read = Deferred.makeUnsafe<void>()
-      const store = wrappedStore(server.store, ({ operation, run }) =>
-        operation === "lock/renew" ? Effect.tap(run(), () => Deferred.await(read)) : run()
-      )
-      const holder = yield* clock.on(clientOf(server))
-      const waiter = yield* clock.on(clientOf({ store }))
-      const { open, opened, step, steps } = gate()
-      const first = yield* Effect.forkChild(as(holder)(Lock.withLock(Effect.sleep("1 second"), "a")), {
-        startImmediately: true
-      })
-      yield* TestClock.adjust(1)
-      const body = step("in").pipe(Effect.andThen(opened), Effect.andThen(step("on")))
-      const second = yield* Effect.forkChild(as(waiter)(Lock.withLock(body, "a")), { startImmediately: true })
-      yield* TestClock.adjust("1 second")
-      yield* Fiber.join(first)
-      assert.deepStrictEqual([steps, server.operations.includes("lock/renew")], [["in"], true])
-      yield* clock.jump(3000)
-      yield* Effect.andThen(open, answers ? Deferred.succeed(read, undefined) : Effect.void)
-      const exit = yield* Fiber.await(second)
-      assert.deepStrictEqual(steps, answers ? ["in", "on"] : ["in"])
-      assert.strictEqual(Exit.isSuccess(exit), answers)
-      yield* Deferred.succeed(read, undefined)
-    }).pipe(Effect.scoped)
-  )
+  test(`A section that was handed its lock, and resumes after that short lease, ${what}`, function* () {
+    const clock = yield* jumpingClock
+    const server = yield* testStore()
+    const read = Deferred.makeUnsafe<void>()
+    const store = wrappedStore(server.store, ({ operation, run }) =>
+      operation === "lock/renew" ? Effect.tap(run(), () => Deferred.await(read)) : run()
+    )
+    const holder = yield* clock.on(clientOf(server))
+    const waiter = yield* clock.on(clientOf({ store }))
+    const { open, opened, step, steps } = gate()
+    const first = yield* background(as(holder)(Lock.withLock(Effect.sleep("1 second"), "a")))
+    yield* TestClock.adjust(1)
+    const body = step("in").pipe(Effect.andThen(opened), Effect.andThen(step("on")))
+    const second = yield* background(as(waiter)(Lock.withLock(body, "a")))
+    yield* TestClock.adjust("1 second")
+    yield* Fiber.join(first)
+    assert.deepStrictEqual([steps, server.operations.includes("lock/renew")], [["in"], true])
+    yield* clock.jump(3000)
+    yield* Effect.andThen(open, answers ? Deferred.succeed(read, undefined) : Effect.void)
+    const exit = yield* Fiber.await(second)
+    assert.deepStrictEqual(steps, answers ? ["in", "on"] : ["in"])
+    assert.strictEqual(Exit.isSuccess(exit), answers)
+    yield* Deferred.succeed(read, undefined)
+  })
 }
 
-it.effect("A section runs by the scheduler of its caller", () =>
-  Effect.gen(function* () {
-    const { jump, run } = yield* world
-    const { open, opened, step, steps } = gate()
-    let asked = 0
-    let scheduled = 0
-    class Own extends Scheduler.MixedScheduler {
-      override shouldYield(fiber: Fiber.Fiber<unknown, unknown>) {
-        asked++
-        return super.shouldYield(fiber)
-      }
-      override makeDispatcher() {
-        const dispatcher = super.makeDispatcher()
-        const { scheduleTask } = dispatcher
-        dispatcher.scheduleTask = (task, priority) => {
-          scheduled++
-          scheduleTask.call(dispatcher, task, priority)
-        }
-        return dispatcher
-      }
+test("A section runs by the scheduler of its caller", function* () {
+  const { jump, run } = yield* world
+  const { open, opened, step, steps } = gate()
+  let asked = 0
+  let scheduled = 0
+  class Own extends Scheduler.MixedScheduler {
+    override shouldYield(fiber: Fiber.Fiber<unknown, unknown>) {
+      asked++
+      return super.shouldYield(fiber)
     }
-    const body = Effect.gen(function* () {
-      const before = { asked, scheduled }
-      yield* Effect.yieldNow
-      assert.isAbove(asked, before.asked)
-      assert.strictEqual(scheduled, before.scheduled + 1)
-      yield* opened
-      yield* step("late")
-    })
-    const fiber = yield* run(Lock.withLock(body, "a")).pipe(
-      Effect.provideService(Scheduler.Scheduler, new Own()),
-      Effect.forkChild({ startImmediately: true })
-    )
-    yield* lateBy(leaseMillis, jump, open)
-    assert.strictEqual(loss(yield* Fiber.await(fiber)).reason, "Expired")
-    assert.deepStrictEqual(steps, [])
-  }).pipe(Effect.scoped)
-)
+    override makeDispatcher() {
+      const dispatcher = super.makeDispatcher()
+      const { scheduleTask } = dispatcher
+      dispatcher.scheduleTask = (task, priority) => {
+        scheduled++
+        scheduleTask.call(dispatcher, task, priority)
+      }
+      return dispatcher
+    }
+  }
+  const body = Effect.gen(function* () {
+    const before = { asked, scheduled }
+    yield* Effect.yieldNow
+    assert.isAbove(asked, before.asked)
+    assert.strictEqual(scheduled, before.scheduled + 1)
+    yield* opened
+    yield* step("late")
+  })
+  const fiber = yield* run(Lock.withLock(body, "a")).pipe(
+    Effect.provideService(Scheduler.Scheduler, new Own()),
+    background
+  )
+  yield* lateBy(leaseMillis, jump, open)
+  assert.strictEqual(loss(yield* Fiber.await(fiber)).reason, "Expired")
+  assert.deepStrictEqual(steps, [])
+})

@@ -2,15 +2,16 @@
  * Waiters whose store cannot be reached for a while.
  */
 import { failure } from "../kit/exits.ts"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, References } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { Effect, Exit, Fiber } from "effect"
 import { FairLock, Lock, LockStoreError, LockTimeout, MultiLock, RedLock, type RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, quorumOf, testStore, testStores, type TestStore } from "../kit/testStore.ts"
+import { as, clientOf, quorumOf, storeWith, testStore, type TestStore, testStores } from "../kit/testStore.ts"
 import { background } from "../kit/background.ts"
 import { type Awaited, awaited, type WaitFailure } from "../kit/awaited.ts"
 import { pass } from "../kit/passTime.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
+import { testQuietly as test } from "../kit/test.ts"
 
 interface Case extends Awaited {
   readonly on?: "quorum"
@@ -48,17 +49,6 @@ const siteOf = Effect.fnUntraced(function* ({ on }: Case, options: RedisLock.Red
   }
 })
 
-/** A test on stores of its own; the warnings are what it provokes. */
-const on = (
-  each: Case,
-  body: (site: Effect.Success<ReturnType<typeof siteOf>>) => Effect.Effect<void, WaitFailure, any>,
-  options?: RedisLock.RedisLockOptions
-) =>
-  Effect.flatMap(siteOf(each, options), body).pipe(
-    Effect.scoped,
-    Effect.provideService(References.MinimumLogLevel, "None")
-  ) as Effect.Effect<void, WaitFailure>
-
 const errorOf = (exit: Exit.Exit<unknown, WaitFailure> | undefined): WaitFailure => {
   assert.isDefined(exit, "still waits")
   return failure(exit!)
@@ -72,222 +62,200 @@ const assertStoreError = (error: WaitFailure, reason: LockStoreError["reason"]) 
 describe("waiting outlives an outage:", () => {
   for (const [what, each] of Object.entries(cases)) {
     const { held, open, wait } = each
+    /** A test on stores of its own. */
+    const testOn = (
+      title: string,
+      steps: (
+        site: Effect.Success<ReturnType<typeof siteOf>>
+      ) => Generator<Effect.Effect<unknown, WaitFailure, any>, void, any>,
+      options?: RedisLock.RedisLockOptions
+    ) =>
+      test(title, function* () {
+        yield* steps(yield* siteOf(each, options))
+      })
 
-    it.effect(`A waiter for ${what} goes on when the store is back, and asks at most once an interval until then`, () =>
-      on(each, ({ asked, holder, setDown, waiter }) =>
-        Effect.gen(function* () {
-          const holding = yield* background(as(holder)(held))
-          yield* pass(1)
-          const waiting = yield* background(as(waiter)(wait()))
-          yield* pass(3)
-          setDown(true)
-          const before = asked()
-          yield* pass(20)
-          assert.isUndefined(waiting.pollUnsafe(), "the outage ended its wait")
-          // the holder's client may ask, too, to renew
-          assert.isAtMost(asked() - before, 50)
-          setDown(false)
-          yield* pass(2)
-          assert.isUndefined(waiting.pollUnsafe(), "it is held yet")
-          yield* Fiber.interrupt(holding)
-          if (open !== undefined) yield* as(holder)(open)
-          yield* pass(5)
-          assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
-        })
-      )
+    testOn(
+      `A waiter for ${what} goes on when the store is back, and asks at most once an interval until then`,
+      function* ({ asked, holder, setDown, waiter }) {
+        const holding = yield* background(as(holder)(held))
+        yield* pass(1)
+        const waiting = yield* background(as(waiter)(wait()))
+        yield* pass(3)
+        setDown(true)
+        const before = asked()
+        yield* pass(20)
+        assert.isUndefined(waiting.pollUnsafe(), "the outage ended its wait")
+        // the holder's client may ask, too, to renew
+        assert.isAtMost(asked() - before, 50)
+        setDown(false)
+        yield* pass(2)
+        assert.isUndefined(waiting.pollUnsafe(), "it is held yet")
+        yield* Fiber.interrupt(holding)
+        if (open !== undefined) yield* as(holder)(open)
+        yield* pass(5)
+        assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
+      }
     )
 
-    it.effect(`A fiber that arrives during an outage waits for ${what} like any other`, () =>
-      on(each, ({ setDown, waiter }) =>
-        Effect.gen(function* () {
-          setDown(true)
-          const waiting = [
-            yield* background(as(waiter)(wait())),
-            yield* background(as(waiter)(wait({ waitTime: "1 minute" })))
-          ]
-          yield* pass(15)
-          assert.isTrue(waiting.every((fiber) => fiber.pollUnsafe() === undefined))
-          setDown(false)
-          yield* pass(6)
-          for (const fiber of waiting) assert.deepStrictEqual(fiber.pollUnsafe(), Exit.void)
-        })
-      )
-    )
+    testOn(`A fiber that arrives during an outage waits for ${what} like any other`, function* ({ setDown, waiter }) {
+      setDown(true)
+      const waiting = [
+        yield* background(as(waiter)(wait())),
+        yield* background(as(waiter)(wait({ waitTime: "1 minute" })))
+      ]
+      yield* pass(15)
+      assert.isTrue(waiting.every((fiber) => fiber.pollUnsafe() === undefined))
+      setDown(false)
+      yield* pass(6)
+      for (const fiber of waiting) assert.deepStrictEqual(fiber.pollUnsafe(), Exit.void)
+    })
 
     // as when the connection for messages is back before that for commands: nothing will signal that the latter is, too
-    it.effect(`A waiter for ${what} goes on within seconds after an outage, however long its fallback interval`, () =>
-      on(
-        each,
-        ({ answer, refuse, waiter }) =>
-          Effect.gen(function* () {
-            refuse("NotConnected")
-            const waiting = yield* background(as(waiter)(wait()))
-            yield* pass(20)
-            assert.isUndefined(waiting.pollUnsafe())
-            answer()
-            yield* pass(8)
-            assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
-          }),
-        { ...patient, fallbackInterval: "5 minutes" }
-      )
+    testOn(
+      `A waiter for ${what} goes on within seconds after an outage, however long its fallback interval`,
+      function* ({ answer, refuse, waiter }) {
+        refuse("NotConnected")
+        const waiting = yield* background(as(waiter)(wait()))
+        yield* pass(20)
+        assert.isUndefined(waiting.pollUnsafe())
+        answer()
+        yield* pass(8)
+        assert.deepStrictEqual(waiting.pollUnsafe(), Exit.void)
+      },
+      { ...patient, fallbackInterval: "5 minutes" }
     )
 
-    it.effect(`A waiter for ${what} that gives up during an outage fails with the store's failure`, () =>
-      on(each, ({ setDown, waiter }) =>
-        Effect.gen(function* () {
-          setDown(true)
-          const waiting = [
-            yield* background(as(waiter)(wait({ waitTime: "5 seconds" }))),
-            yield* background(as(waiter)(wait({ waitTime: "5 seconds" })))
-          ]
-          yield* pass(4.5)
-          assert.isTrue(waiting.every((fiber) => fiber.pollUnsafe() === undefined))
-          yield* pass(1.5)
-          for (const fiber of waiting) assertStoreError(errorOf(fiber.pollUnsafe()), "NotConnected")
-        })
-      )
+    testOn(
+      `A waiter for ${what} that gives up during an outage fails with the store's failure`,
+      function* ({ setDown, waiter }) {
+        setDown(true)
+        const waiting = [
+          yield* background(as(waiter)(wait({ waitTime: "5 seconds" }))),
+          yield* background(as(waiter)(wait({ waitTime: "5 seconds" })))
+        ]
+        yield* pass(4.5)
+        assert.isTrue(waiting.every((fiber) => fiber.pollUnsafe() === undefined))
+        yield* pass(1.5)
+        for (const fiber of waiting) assertStoreError(errorOf(fiber.pollUnsafe()), "NotConnected")
+      }
     )
 
-    it.effect(`A waiter for ${what} that gives up after an outage is told that it was taken`, () =>
-      on(each, ({ holder, setDown, waiter }) =>
-        Effect.gen(function* () {
-          yield* background(as(holder)(held))
-          yield* pass(1)
-          setDown(true)
-          const waiting = yield* background(as(waiter)(wait({ waitTime: "8 seconds" })))
-          yield* pass(5)
-          setDown(false)
-          yield* pass(4)
-          const error = errorOf(waiting.pollUnsafe())
-          assert.strictEqual(error._tag, what === "a latch" ? "LatchTimeout" : "LockTimeout")
-        })
-      )
+    testOn(
+      `A waiter for ${what} that gives up after an outage is told that it was taken`,
+      function* ({ holder, setDown, waiter }) {
+        yield* background(as(holder)(held))
+        yield* pass(1)
+        setDown(true)
+        const waiting = yield* background(as(waiter)(wait({ waitTime: "8 seconds" })))
+        yield* pass(5)
+        setDown(false)
+        yield* pass(4)
+        const error = errorOf(waiting.pollUnsafe())
+        assert.strictEqual(error._tag, what === "a latch" ? "LatchTimeout" : "LockTimeout")
+      }
     )
 
-    it.effect(`A request for ${what} without waiting fails at once during an outage`, () =>
-      on(each, ({ setDown, waiter }) =>
-        Effect.gen(function* () {
-          setDown(true)
-          const waiting = yield* background(as(waiter)(wait({ waitTime: 0 })))
-          yield* pass(0.1)
-          assertStoreError(errorOf(waiting.pollUnsafe()), "NotConnected")
-        })
-      )
-    )
+    testOn(`A request for ${what} without waiting fails at once during an outage`, function* ({ setDown, waiter }) {
+      setDown(true)
+      const waiting = yield* background(as(waiter)(wait({ waitTime: 0 })))
+      yield* pass(0.1)
+      assertStoreError(errorOf(waiting.pollUnsafe()), "NotConnected")
+    })
 
-    it.effect(`A waiter for ${what} fails at once if waiting does not help`, () =>
-      on(each, ({ refuse, waiter }) =>
-        Effect.gen(function* () {
-          refuse("NoPermission")
-          const waiting = yield* background(as(waiter)(wait()))
-          yield* pass(0.1)
-          assertStoreError(errorOf(waiting.pollUnsafe()), "NoPermission")
-        })
-      )
-    )
+    testOn(`A waiter for ${what} fails at once if waiting does not help`, function* ({ refuse, waiter }) {
+      refuse("NoPermission")
+      const waiting = yield* background(as(waiter)(wait()))
+      yield* pass(0.1)
+      assertStoreError(errorOf(waiting.pollUnsafe()), "NoPermission")
+    })
   }
 })
 
-it.effect(
-  "A waiter that gives up during an outage is told that it was taken where its own process holds the lock",
-  () =>
-    Effect.gen(function* () {
-      const server = yield* testStore()
-      const service = yield* clientOf(server, patient)
-      server.refuses = () => true
-      const waiting = yield* background(as(service)(Lock.withLock(Effect.void, "a", { waitTime: 500 })))
-      yield* TestClock.adjust(1)
-      server.refuses = () => false
-      const holding = yield* background(as(service)(Lock.withLockIfAvailable(Effect.never, "a")))
-      const { holders } = yield* as(service)(Lock.inspect("a"))
-      server.refuses = () => true
-      yield* TestClock.adjust(500)
-      const error = errorOf(waiting.pollUnsafe())
-      assert.instanceOf(error, LockTimeout)
-      assert.strictEqual((error as LockTimeout).holder?.owner, holders[0]!.owner)
-      server.refuses = () => false
-      yield* Fiber.interrupt(holding)
-    }).pipe(Effect.scoped)
-)
+test("A waiter that gives up during an outage is told that it was taken where its own process holds the lock", function* () {
+  const [server, service] = yield* storeWith(patient)
+  server.refuses = () => true
+  const waiting = yield* background(as(service)(Lock.withLock(Effect.void, "a", { waitTime: 500 })))
+  yield* TestClock.adjust(1)
+  server.refuses = () => false
+  const holding = yield* background(as(service)(Lock.withLockIfAvailable(Effect.never, "a")))
+  const { holders } = yield* as(service)(Lock.inspect("a"))
+  server.refuses = () => true
+  yield* TestClock.adjust(500)
+  const error = errorOf(waiting.pollUnsafe())
+  assert.instanceOf(error, LockTimeout)
+  assert.strictEqual((error as LockTimeout).holder?.owner, holders[0]!.owner)
+  server.refuses = () => false
+  yield* Fiber.interrupt(holding)
+})
 
 describe("an outage that begins for many at once:", () => {
   for (const what of ["a read lock", "a semaphore", "a leased permit"]) {
     const each = cases[what]!
-    it.effect(`Ten requests for ${what} that fail together count as one failure: their waiters ask again soon`, () =>
-      Effect.gen(function* () {
-        const server = yield* testStore()
-        let isDown = true
-        const store = wrappedStore(server.store, ({ fail, run }) =>
-          Effect.suspend(() => (isDown ? Effect.andThen(Effect.sleep(10), fail()) : run()))
-        )
-        const waiter = yield* clientOf({ store }, { ...patient, fallbackInterval: "5 minutes" })
-        const ten = Array.from({ length: 10 }, () => background(as(waiter)(each.wait())))
-        const waiting = yield* Effect.all(ten)
-        // long enough for the second request, which fails as well
-        yield* pass(0.3)
-        isDown = false
-        yield* pass(1)
-        for (const fiber of waiting) assert.deepStrictEqual(fiber.pollUnsafe(), Exit.void)
-      }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
-    )
+    test(`Ten requests for ${what} that fail together count as one failure: their waiters ask again soon`, function* () {
+      const server = yield* testStore()
+      let isDown = true
+      const store = wrappedStore(server.store, ({ fail, run }) =>
+        Effect.suspend(() => (isDown ? Effect.andThen(Effect.sleep(10), fail()) : run()))
+      )
+      const waiter = yield* clientOf({ store }, { ...patient, fallbackInterval: "5 minutes" })
+      const ten = Array.from({ length: 10 }, () => background(as(waiter)(each.wait())))
+      const waiting = yield* Effect.all(ten)
+      // long enough for the second request, which fails as well
+      yield* pass(0.3)
+      isDown = false
+      yield* pass(1)
+      for (const fiber of waiting) assert.deepStrictEqual(fiber.pollUnsafe(), Exit.void)
+    })
   }
 })
 
 describe("waiting outlives a failed re-entry:", () => {
   for (const [what, lock] of Object.entries({ "a lock": Lock.make("a"), "a fair lock": FairLock.make("a") })) {
-    it.effect(`A waiter that may re-enter ${what} does so when the store is back`, () =>
-      Effect.gen(function* () {
-        const server = yield* testStore()
-        const service = yield* clientOf(server, patient)
-        const rival = yield* background(as(yield* clientOf(server, patient))(Lock.withLock(Effect.never, lock)))
-        yield* pass(1)
-        let entered = 0
-        const section = Lock.withLock(
-          Effect.andThen(
-            Effect.sync(() => entered++),
-            Effect.never
-          ),
-          lock
-        )
-        const waiters = yield* background(
-          as(service)(Lock.withOwner(Effect.all([section, section], { concurrency: "unbounded" })))
-        )
-        yield* pass(1)
-        server.refuses = (operation) => operation === "lock/hold"
-        yield* Fiber.interrupt(rival)
-        yield* pass(3)
-        assert.isUndefined(waiters.pollUnsafe())
-        assert.strictEqual(entered, 1, "the other cannot enter yet")
-        server.refuses = () => false
-        yield* pass(3)
-        assert.strictEqual(entered, 2)
-      }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
-    )
+    test(`A waiter that may re-enter ${what} does so when the store is back`, function* () {
+      const [server, service] = yield* storeWith(patient)
+      const rival = yield* background(as(yield* clientOf(server, patient))(Lock.withLock(Effect.never, lock)))
+      yield* pass(1)
+      let entered = 0
+      const section = Effect.sync(() => entered++).pipe(Effect.andThen(Effect.never), Lock.withLock(lock))
+      const waiters = yield* background(
+        as(service)(Lock.withOwner(Effect.all([section, section], { concurrency: "unbounded" })))
+      )
+      yield* pass(1)
+      server.refuses = (operation) => operation === "lock/hold"
+      yield* Fiber.interrupt(rival)
+      yield* pass(3)
+      assert.isUndefined(waiters.pollUnsafe())
+      assert.strictEqual(entered, 1, "the other cannot enter yet")
+      server.refuses = () => false
+      yield* pass(3)
+      assert.strictEqual(entered, 2)
+    })
   }
 })
 
 describe("waiting outlives a missing quorum:", () => {
-  it.effect("A waiter whose requests a minority grants asks no more often than after any other failure", () =>
-    Effect.gen(function* () {
-      const stores = yield* testStores(3)
-      const requests = () => stores[0]!.operations.filter((operation) => operation === "lock/acquire").length
-      const waiter = yield* quorumOf(stores, patient)
-      const holder = yield* quorumOf(stores, patient)
-      const held = yield* background(as(holder)(Lock.withLock(Effect.never, "a")))
-      const waiting = yield* background(as(waiter)(Lock.withLock(Effect.void, "a")))
-      yield* pass(2)
-      yield* Fiber.interrupt(held)
-      for (const store of stores.slice(1)) store.isDown = true
-      // otherwise a loop without a pause would never end
-      stores[0]!.refuses = () => requests() > 1000
-      const another = yield* background(as(holder)(Lock.withLock(Effect.void, "a")))
-      const before = requests()
-      yield* pass(20)
-      assert.isUndefined(waiting.pollUnsafe())
-      assert.isUndefined(another.pollUnsafe())
-      assert.isBelow(requests() - before, 80)
-    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
-  )
+  test("A waiter whose requests a minority grants asks no more often than after any other failure", function* () {
+    const stores = yield* testStores(3)
+    const requests = () => stores[0]!.operations.filter((operation) => operation === "lock/acquire").length
+    const waiter = yield* quorumOf(stores, patient)
+    const holder = yield* quorumOf(stores, patient)
+    const held = yield* background(as(holder)(Lock.withLock(Effect.never, "a")))
+    const waiting = yield* background(as(waiter)(Lock.withLock(Effect.void, "a")))
+    yield* pass(2)
+    yield* Fiber.interrupt(held)
+    for (const store of stores.slice(1)) store.isDown = true
+    // otherwise a loop without a pause would never end
+    stores[0]!.refuses = () => requests() > 1000
+    const another = yield* background(as(holder)(Lock.withLock(Effect.void, "a")))
+    const before = requests()
+    yield* pass(20)
+    assert.isUndefined(waiting.pollUnsafe())
+    assert.isUndefined(another.pollUnsafe())
+    assert.isBelow(requests() - before, 80)
+    for (const store of stores) Object.assign(store, { isDown: false, refuses: () => false })
+    // or closing would wait for them, in real time
+    yield* pass(10)
+  })
 
   const multi = Effect.gen(function* () {
     const stores = yield* testStores(3)
@@ -299,27 +267,25 @@ describe("waiting outlives a missing quorum:", () => {
     return { lock: MultiLock.make([red("a"), red("b")]), setDown }
   })
 
-  it.effect("A waiter for several RedLocks goes on when a majority is back", () =>
-    Effect.gen(function* () {
-      const { lock, setDown } = yield* multi
-      setDown(true)
-      const waiting = yield* background(Lock.withLock(Effect.void, lock, { waitTime: "1 minute" }))
-      yield* pass(5)
-      assert.isUndefined(waiting.pollUnsafe())
-      setDown(false)
-      yield* pass(10)
-      assert.isTrue(Exit.isSuccess(waiting.pollUnsafe()!))
-    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
-  )
+  test("A waiter for several RedLocks goes on when a majority is back", function* () {
+    const { lock, setDown } = yield* multi
+    setDown(true)
+    const waiting = yield* background(Lock.withLock(Effect.void, lock, { waitTime: "1 minute" }))
+    yield* pass(5)
+    assert.isUndefined(waiting.pollUnsafe())
+    setDown(false)
+    yield* pass(10)
+    assert.isTrue(Exit.isSuccess(waiting.pollUnsafe()!))
+  })
 
-  it.effect("A waiter for several RedLocks that gives up without a majority fails with QuorumNotReached", () =>
-    Effect.gen(function* () {
-      const { lock, setDown } = yield* multi
-      setDown(true)
-      const waiting = yield* background(Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: "5 seconds" })))
-      yield* pass(12)
-      const exit = waiting.pollUnsafe()
-      assert.isTrue(exit !== undefined && Exit.isSuccess(exit) && exit.value._tag === "QuorumNotReached")
-    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
-  )
+  test("A waiter for several RedLocks that gives up without a majority fails with QuorumNotReached", function* () {
+    const { lock, setDown } = yield* multi
+    setDown(true)
+    const waiting = yield* background(Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: "5 seconds" })))
+    yield* pass(12)
+    const exit = waiting.pollUnsafe()
+    assert.isTrue(exit !== undefined && Exit.isSuccess(exit) && exit.value._tag === "QuorumNotReached")
+    setDown(false)
+    yield* pass(10)
+  })
 })

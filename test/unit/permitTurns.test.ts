@@ -1,11 +1,12 @@
 /**
  * How long a request for several permits, or for one, can be overtaken, in virtual time.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { clientOf, memoryStore } from "../kit/testStore.ts"
+import { test } from "../kit/test.ts"
 
 const pool = {
   Semaphore: Semaphore.make("pool", { permits: 2 }),
@@ -39,31 +40,25 @@ for (const [kind, withPermits] of Object.entries(kinds)) {
             [3, 15],
             [40, 200]
           ] as const)) {
-        it.effect(
-          `Somebody who wants both gets them though two fibers of ${its} process go on taking one each for ${seconds} seconds`,
-          () =>
-            Effect.gen(function* () {
-              const [mine, others] = yield* twoClients
-              const section = Effect.sleep(seconds * 1000).pipe(withPermits(1))
-              const loop = Effect.forever(section).pipe(
-                Effect.provideService(RedisLock.RedisLock, isOwn ? mine : others)
-              )
-              const fibers = [yield* Effect.forkChild(loop)]
-              yield* TestClock.adjust(seconds * 500)
-              fibers.push(yield* Effect.forkChild(loop))
-              yield* TestClock.adjust("100 millis")
-              const both = yield* nowMillis.pipe(
-                withPermits(2),
-                Effect.provideService(RedisLock.RedisLock, mine),
-                Effect.forkChild
-              )
-              const startedAt = yield* nowMillis
-              for (let i = 0; i < 3000 && both.pollUnsafe() === undefined; i++) yield* TestClock.adjust("100 millis")
-              const waited = Duration.millis((yield* Fiber.join(both)) - startedAt)
-              assert.isAtMost(Duration.toSeconds(waited), most)
-              for (const fiber of fibers) yield* Fiber.interrupt(fiber)
-            }).pipe(Effect.scoped)
-        )
+        test(`Somebody who wants both gets them though two fibers of ${its} process go on taking one each for ${seconds} seconds`, function* () {
+          const [mine, others] = yield* twoClients
+          const section = Effect.sleep(seconds * 1000).pipe(withPermits(1))
+          const loop = Effect.forever(section).pipe(Effect.provideService(RedisLock.RedisLock, isOwn ? mine : others))
+          const fibers = [yield* Effect.forkChild(loop)]
+          yield* TestClock.adjust(seconds * 500)
+          fibers.push(yield* Effect.forkChild(loop))
+          yield* TestClock.adjust("100 millis")
+          const both = yield* nowMillis.pipe(
+            withPermits(2),
+            Effect.provideService(RedisLock.RedisLock, mine),
+            Effect.forkChild
+          )
+          const startedAt = yield* nowMillis
+          for (let i = 0; i < 3000 && both.pollUnsafe() === undefined; i++) yield* TestClock.adjust("100 millis")
+          const waited = Duration.millis((yield* Fiber.join(both)) - startedAt)
+          assert.isAtMost(Duration.toSeconds(waited), most)
+          for (const fiber of fibers) yield* Fiber.interrupt(fiber)
+        })
       }
 
       /** The longest time without a section, and the number of sections in ten minutes, of four fibers that take one permit each while a fiber wants several. */
@@ -95,25 +90,19 @@ for (const [kind, withPermits] of Object.entries(kinds)) {
         return { sections, longest }
       }, Effect.scoped)
 
-      it.effect(`A request for more permits than there are holds up no other fiber ${whose}`, () =>
-        Effect.gen(function* () {
-          const { longest, sections } = yield* beside(3, Effect.void)
-          // one command at the fallback interval may come between
-          assert.isAtMost(longest, 2000)
-          assert.isAtLeast(sections, 2000)
-        })
-      )
+      test(`A request for more permits than there are holds up no other fiber ${whose}`, function* () {
+        const { longest, sections } = yield* beside(3, Effect.void)
+        // one command at the fallback interval may come between
+        assert.isAtMost(longest, 2000)
+        assert.isAtLeast(sections, 2000)
+      })
 
       if (kind === "Semaphore") {
-        it.effect(
-          `A request for permits that others have taken for good holds up other fibers ${whose} for 16 seconds at a time, and for less than half of the time`,
-          () =>
-            Effect.gen(function* () {
-              const { longest, sections } = yield* beside(2, Semaphore.acquire(pool.Semaphore, 1))
-              assert.isAtMost(longest, 18_000)
-              assert.isAtLeast(sections, 600)
-            })
-        )
+        test(`A request for permits that others have taken for good holds up other fibers ${whose} for 16 seconds at a time, and for less than half of the time`, function* () {
+          const { longest, sections } = yield* beside(2, Semaphore.acquire(pool.Semaphore, 1))
+          assert.isAtMost(longest, 18_000)
+          assert.isAtLeast(sections, 600)
+        })
       }
     }
   })

@@ -1,13 +1,14 @@
 /**
  * What an application sees of our values when it prints or logs them: what they are, and not the client behind them.
  */
-import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert } from "@effect/vitest"
 import { CountDownLatch, Lock, MultiLock, PermitSemaphore, RedisLock, RedLock, Semaphore } from "effect-redis-lock"
 import { inspect } from "node:util"
+import { testInMemory } from "../kit/test.ts"
 
-it.effect("Locks, semaphores, latches, holdings, permits and the service are printed in short, also as JSON", () =>
-  Effect.gen(function* () {
+testInMemory(
+  "Locks, semaphores, latches, holdings, permits and the service are printed in short, also as JSON",
+  function* () {
     const service = yield* RedisLock.RedisLock
     const lock = Lock.provide(Lock.make("a"), service)
     const holding = yield* Lock.scoped(lock)
@@ -34,5 +35,5 @@ it.effect("Locks, semaphores, latches, holdings, permits and the service are pri
       assert.include(inspect(value), String(expected["_id"]))
       assert.isBelow(inspect(value).length, 300)
     }
-  }).pipe(Effect.scoped, Effect.provide(RedisLock.layerMemory))
+  }
 )

@@ -10,94 +10,85 @@ import { as, clientLayer, clientOf, serviceOf, testStores } from "../kit/testSto
 import { background } from "../kit/background.ts"
 import { unreachable } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
+import { test } from "../kit/test.ts"
 
-it.effect("The members of a quorum share one client, however many names their locks have had", () =>
-  Effect.gen(function* () {
-    const stores = yield* testStores(3)
-    for (const options of [{}, { keyPrefix: "app:" }]) {
-      const services = yield* Effect.forEach(stores, (store) => clientOf(store, options))
-      for (let i = 0; i < 100; i++) {
-        const red = RedLock.make(services.map((service) => Lock.provide(Lock.make(`order:${i}`), service)))
-        yield* Effect.gen(function* () {
-          assert.isTrue(yield* Lock.isLocked(Lock.provide(Lock.make(`order:${i}`), services[1]!)))
-          assert.isFalse(yield* stores[2]!.isFree(`${options.keyPrefix ?? ""}order:${i}`))
-        }).pipe(Lock.withLock(red))
-      }
-      const sizes = services.map((service) => (service as unknown as LockClient).quorumClients.size)
-      assert.deepStrictEqual(sizes, [1, 1, 1])
+test("The members of a quorum share one client, however many names their locks have had", function* () {
+  const stores = yield* testStores(3)
+  for (const options of [{}, { keyPrefix: "app:" }]) {
+    const services = yield* Effect.forEach(stores, (store) => clientOf(store, options))
+    for (let i = 0; i < 100; i++) {
+      const red = RedLock.make(services.map((service) => Lock.provide(Lock.make(`order:${i}`), service)))
+      yield* Effect.gen(function* () {
+        assert.isTrue(yield* Lock.isLocked(Lock.provide(Lock.make(`order:${i}`), services[1]!)))
+        assert.isFalse(yield* stores[2]!.isFree(`${options.keyPrefix ?? ""}order:${i}`))
+      }).pipe(Lock.withLock(red))
     }
-  })
-)
+    const sizes = services.map((service) => (service as unknown as LockClient).quorumClients.size)
+    assert.deepStrictEqual(sizes, [1, 1, 1])
+  }
+})
 
-it.effect("A section of a RedLock enters another one of the same locks, in whatever order it names them", () =>
-  Effect.gen(function* () {
-    const services = yield* Effect.forEach(yield* testStores(3), (store) => clientOf(store))
-    for (const names of [
-      ["a", "a", "a"],
-      ["c", "a", "b"]
-    ]) {
-      const inOrder = (order: ReadonlyArray<number>) =>
-        RedLock.make(order.map((i) => Lock.provide(Lock.make(names[i]!), services[i]!)))
-      const inner = Lock.withLockIfAvailable(Effect.succeed("in"), inOrder([1, 2, 0]))
-      assert.deepStrictEqual(yield* Lock.withLock(inner, inOrder([0, 1, 2])), Option.some("in"))
-    }
-  })
-)
+test("A section of a RedLock enters another one of the same locks, in whatever order it names them", function* () {
+  const services = yield* Effect.forEach(yield* testStores(3), (store) => clientOf(store))
+  for (const names of [
+    ["a", "a", "a"],
+    ["c", "a", "b"]
+  ]) {
+    const inOrder = (order: ReadonlyArray<number>) =>
+      RedLock.make(order.map((i) => Lock.provide(Lock.make(names[i]!), services[i]!)))
+    const inner = Lock.withLockIfAvailable(Effect.succeed("in"), inOrder([1, 2, 0]))
+    assert.deepStrictEqual(yield* Lock.withLock(inner, inOrder([0, 1, 2])), Option.some("in"))
+  }
+})
 
-it.effect("The client of a RedLock is forgotten by its other members once its first one has closed", () =>
-  Effect.gen(function* () {
-    const [first, ...others] = yield* testStores(3)
-    const lasting = yield* Effect.forEach(others, (store) => clientOf(store))
-    for (let i = 0; i < 10; i++) {
-      const passing = Effect.gen(function* () {
-        const services = [yield* clientOf(first!), ...lasting]
-        yield* Lock.withLock(Effect.void, RedLock.make(services.map((at) => Lock.provide(Lock.make("a"), at))))
-      })
-      yield* Effect.scoped(passing)
-    }
-    for (const service of lasting) assert.strictEqual((service as unknown as LockClient).quorumClients.size, 0)
-  })
-)
+test("The client of a RedLock is forgotten by its other members once its first one has closed", function* () {
+  const [first, ...others] = yield* testStores(3)
+  const lasting = yield* Effect.forEach(others, (store) => clientOf(store))
+  for (let i = 0; i < 10; i++) {
+    const passing = Effect.gen(function* () {
+      const services = [yield* clientOf(first!), ...lasting]
+      yield* Lock.withLock(Effect.void, RedLock.make(services.map((at) => Lock.provide(Lock.make("a"), at))))
+    })
+    yield* Effect.scoped(passing)
+  }
+  for (const service of lasting) assert.strictEqual((service as unknown as LockClient).quorumClients.size, 0)
+})
 
-it.effect("A quorum of locks that belong to no service asks the service with which it is used, each time", () =>
-  Effect.gen(function* () {
-    const stores = yield* testStores(2)
-    const [one, other] = [yield* clientOf(stores[0]!), yield* clientOf(stores[1]!)]
-    const names = ["a", "b", "c"]
-    const red = RedLock.make(names.map((name) => Lock.make(name)))
-    const taken = Effect.forEach(stores, (store) =>
-      Effect.map(
-        Effect.forEach(names, (name) => store.isFree(name)),
-        (free) => free.every((isFree) => !isFree)
-      )
+test("A quorum of locks that belong to no service asks the service with which it is used, each time", function* () {
+  const stores = yield* testStores(2)
+  const [one, other] = [yield* clientOf(stores[0]!), yield* clientOf(stores[1]!)]
+  const names = ["a", "b", "c"]
+  const red = RedLock.make(names.map((name) => Lock.make(name)))
+  const taken = Effect.forEach(stores, (store) =>
+    Effect.map(
+      Effect.forEach(names, (name) => store.isFree(name)),
+      (free) => free.every((isFree) => !isFree)
     )
-    assert.deepStrictEqual(yield* as(one)(Lock.withLock(taken, red)), [true, false])
-    assert.deepStrictEqual(yield* as(other)(Lock.withLock(taken, red)), [false, true])
-  })
-)
+  )
+  assert.deepStrictEqual(yield* as(one)(Lock.withLock(taken, red)), [true, false])
+  assert.deepStrictEqual(yield* as(other)(Lock.withLock(taken, red)), [false, true])
+})
 
-it.effect("A quorum reckons with the command timeout of a member that joins late", () =>
-  Effect.gen(function* () {
-    expectWarning(/^One server of the quorum cannot be reached yet/)
-    const [first, second, third] = yield* testStores(3)
-    let isUp = false
-    const late = Layer.unwrap(
-      Effect.suspend(() =>
-        isUp
-          ? Effect.succeed(clientLayer({ ...third!.store, commandLifeMillis: 10_000, commandTimeoutMillis: 60_000 }))
-          : Effect.fail(unreachable("connect", "server 3"))
-      )
+test("A quorum reckons with the command timeout of a member that joins late", function* () {
+  expectWarning(/^One server of the quorum cannot be reached yet/)
+  const [first, second, third] = yield* testStores(3)
+  let isUp = false
+  const late = Layer.unwrap(
+    Effect.suspend(() =>
+      isUp
+        ? Effect.succeed(clientLayer({ ...third!.store, commandLifeMillis: 10_000, commandTimeoutMillis: 60_000 }))
+        : Effect.fail(unreachable("connect", "server 3"))
     )
-    const layers = [clientLayer(first!.store), clientLayer(second!.store), late]
-    const service = yield* serviceOf(RedisLock.layerQuorum(layers))
-    const { store } = service as unknown as LockClient
-    assert.isBelow(store.commandTimeoutMillis, 60_000)
-    isUp = true
-    yield* TestClock.adjust("1 minute")
-    assert.strictEqual(store.commandTimeoutMillis, 60_000)
-    assert.strictEqual(store.commandLifeMillis, 10_000)
-  }).pipe(Effect.scoped)
-)
+  )
+  const layers = [clientLayer(first!.store), clientLayer(second!.store), late]
+  const service = yield* serviceOf(RedisLock.layerQuorum(layers))
+  const { store } = service as unknown as LockClient
+  assert.isBelow(store.commandTimeoutMillis, 60_000)
+  isUp = true
+  yield* TestClock.adjust("1 minute")
+  assert.strictEqual(store.commandTimeoutMillis, 60_000)
+  assert.strictEqual(store.commandLifeMillis, 10_000)
+})
 
 it.effect("A quorum that is first used inside another lock does not name that one in its warnings", () => {
   const warned: Array<unknown> = []
@@ -124,68 +115,62 @@ it.effect("A quorum that is first used inside another lock does not name that on
 const logInto = (lines: Array<string>) =>
   Logger.layer([Logger.make(({ cause, message }) => void lines.push(`${[message].flat().join(" ")} ${String(cause)}`))])
 
-it.effect("What keeps a member from joining late is logged whenever it is something new, and it is built again", () =>
-  Effect.gen(function* () {
+test("What keeps a member from joining late is logged whenever it is something new, and it is built again", function* () {
+  const [first, second, third] = yield* testStores(3)
+  const lines: Array<string> = []
+  const reasons: ReadonlyArray<StoreReason> = [
+    "NotConnected",
+    "NotConnected",
+    "NotAuthenticated",
+    "NotAuthenticated",
+    "NotConnected"
+  ]
+  let built = 0
+  const late = Layer.unwrap(
+    Effect.suspend(() => {
+      const reason = reasons[built++]
+      return reason === undefined
+        ? Effect.succeed(clientLayer(third!.store))
+        : Effect.fail(unreachable("connect", "server 3", reason))
+    })
+  )
+  const layers = [clientLayer(first!.store), clientLayer(second!.store), late]
+  yield* Effect.gen(function* () {
+    const service = yield* serviceOf(RedisLock.layerQuorum(layers))
+    yield* TestClock.adjust("1 minute")
+    assert.strictEqual(built, reasons.length + 1)
+    yield* as(service)(Lock.withLock(Effect.void, "a"))
+    assert.isAbove(third!.operations.length, 0)
+  }).pipe(Effect.provide(logInto(lines)))
+  assert.lengthOf(lines, 2)
+  assert.match(lines[0]!, /^One server of the quorum cannot be reached yet\..*no connection/s)
+  assert.match(lines[1]!, /^One server of the quorum cannot be reached yet\..*NOAUTH/s)
+})
+
+test("A member that comes late with an invalid option, or another key prefix, does not join, and that is logged", function* () {
+  for (const [invalid, says] of [
+    [new InvalidLockOptions({ option: "releaseTimeout", problem: "it is negative" }), /releaseTimeout/],
+    [undefined, /keyPrefix.*must be the same/]
+  ] as const) {
     const [first, second, third] = yield* testStores(3)
     const lines: Array<string> = []
-    const reasons: ReadonlyArray<StoreReason> = [
-      "NotConnected",
-      "NotConnected",
-      "NotAuthenticated",
-      "NotAuthenticated",
-      "NotConnected"
-    ]
     let built = 0
     const late = Layer.unwrap(
-      Effect.suspend(() => {
-        const reason = reasons[built++]
-        return reason === undefined
-          ? Effect.succeed(clientLayer(third!.store))
-          : Effect.fail(unreachable("connect", "server 3", reason))
+      Effect.gen(function* () {
+        if (++built === 1) return yield* unreachable("connect", "server 3")
+        return invalid === undefined ? clientLayer(third!.store, { keyPrefix: "other:" }) : yield* invalid
       })
     )
     const layers = [clientLayer(first!.store), clientLayer(second!.store), late]
     yield* Effect.gen(function* () {
       const service = yield* serviceOf(RedisLock.layerQuorum(layers))
       yield* TestClock.adjust("1 minute")
-      assert.strictEqual(built, reasons.length + 1)
       yield* as(service)(Lock.withLock(Effect.void, "a"))
-      assert.isAbove(third!.operations.length, 0)
     }).pipe(Effect.provide(logInto(lines)))
+    assert.strictEqual(built, 2)
+    assert.deepStrictEqual(third!.operations, [])
     assert.lengthOf(lines, 2)
-    assert.match(lines[0]!, /^One server of the quorum cannot be reached yet\..*no connection/s)
-    assert.match(lines[1]!, /^One server of the quorum cannot be reached yet\..*NOAUTH/s)
-  }).pipe(Effect.scoped)
-)
-
-it.effect(
-  "A member that comes late with an invalid option, or another key prefix, does not join, and that is logged",
-  () =>
-    Effect.gen(function* () {
-      for (const [invalid, says] of [
-        [new InvalidLockOptions({ option: "releaseTimeout", problem: "it is negative" }), /releaseTimeout/],
-        [undefined, /keyPrefix.*must be the same/]
-      ] as const) {
-        const [first, second, third] = yield* testStores(3)
-        const lines: Array<string> = []
-        let built = 0
-        const late = Layer.unwrap(
-          Effect.gen(function* () {
-            if (++built === 1) return yield* unreachable("connect", "server 3")
-            return invalid === undefined ? clientLayer(third!.store, { keyPrefix: "other:" }) : yield* invalid
-          })
-        )
-        const layers = [clientLayer(first!.store), clientLayer(second!.store), late]
-        yield* Effect.gen(function* () {
-          const service = yield* serviceOf(RedisLock.layerQuorum(layers))
-          yield* TestClock.adjust("1 minute")
-          yield* as(service)(Lock.withLock(Effect.void, "a"))
-        }).pipe(Effect.provide(logInto(lines)))
-        assert.strictEqual(built, 2)
-        assert.deepStrictEqual(third!.operations, [])
-        assert.lengthOf(lines, 2)
-        assert.match(lines[1]!, /^One server of the quorum cannot join\./)
-        assert.match(lines[1]!, says)
-      }
-    }).pipe(Effect.scoped)
-)
+    assert.match(lines[1]!, /^One server of the quorum cannot join\./)
+    assert.match(lines[1]!, says)
+  }
+})

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Result } from "effect"
 import { InvalidLockOptions } from "effect-redis-lock"
 import { inspect } from "node:util"
+import { test } from "../kit/test.ts"
 
 const read = (url: string) => {
   const { password, ...parts } = Result.getOrThrow(RedisUrl.parse(url))
@@ -252,12 +253,10 @@ describe("options of ioredis", () => {
     })
   )
 
-  it.effect("Options cannot choose a database of a cluster, which has one", () =>
-    Effect.gen(function* () {
-      const error = yield* refusal(IoRedis.layerCluster({ nodes: ["redis://h"], ioredis: { redisOptions: { db: 1 } } }))
-      assert.deepInclude(error, { _tag: "InvalidLockOptions", option: "ioredis.redisOptions.db" })
-      const byUrl = yield* refusal(IoRedis.layer({ url: "redis+cluster://h", ioredis: { db: 1 } }))
-      assert.deepInclude(byUrl, { _tag: "InvalidLockOptions", option: "ioredis.db" })
-    })
-  )
+  test("Options cannot choose a database of a cluster, which has one", function* () {
+    const error = yield* refusal(IoRedis.layerCluster({ nodes: ["redis://h"], ioredis: { redisOptions: { db: 1 } } }))
+    assert.deepInclude(error, { _tag: "InvalidLockOptions", option: "ioredis.redisOptions.db" })
+    const byUrl = yield* refusal(IoRedis.layer({ url: "redis+cluster://h", ioredis: { db: 1 } }))
+    assert.deepInclude(byUrl, { _tag: "InvalidLockOptions", option: "ioredis.db" })
+  })
 })

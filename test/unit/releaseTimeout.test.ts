@@ -15,9 +15,11 @@ import {
   Semaphore
 } from "effect-redis-lock"
 import { loss, storeError } from "../kit/exits.ts"
-import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { as, clientOf, storeWith, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
+import { test } from "../kit/test.ts"
+import { background } from "../kit/background.ts"
 
 const uses: Record<string, (body: Effect.Effect<void>) => Effect.Effect<void, unknown, RedisLock.RedisLock>> = {
   "a lock": (body) => Lock.withLock(body, "a"),
@@ -26,42 +28,38 @@ const uses: Record<string, (body: Effect.Effect<void>) => Effect.Effect<void, un
 
 describe("a store that answers late", () => {
   for (const [what, use] of Object.entries(uses)) {
-    it.effect(`The release of ${what} is reported after the release timeout, and takes effect all the same`, () =>
-      Effect.gen(function* () {
-        const server = yield* testStore()
-        const store = { ...server.store, commandLifeMillis: 10_000, commandTimeoutMillis: 10_000 }
-        const service = yield* clientOf({ store }, { releaseTimeout: "1 second", watchdogLeaseTime: "1 minute" })
-        server.delay = (operation) => (/release|return/.test(operation) ? 8000 : 0)
-        const section = yield* Effect.forkChild(as(service)(use(Effect.void)), { startImmediately: true })
-        yield* TestClock.adjust("1 second")
-        const exit = section.pollUnsafe()
-        assert.isTrue(exit !== undefined && Exit.isFailure(exit))
-        yield* TestClock.adjust("20 seconds")
-        server.delay = () => 0
-        const again = yield* Effect.forkChild(as(service)(use(Effect.void)), { startImmediately: true })
-        yield* TestClock.adjust("10 seconds")
-        assert.isTrue(Exit.isSuccess(yield* Fiber.await(again)))
-      }).pipe(Effect.scoped)
-    )
+    test(`The release of ${what} is reported after the release timeout, and takes effect all the same`, function* () {
+      const server = yield* testStore()
+      const store = { ...server.store, commandLifeMillis: 10_000, commandTimeoutMillis: 10_000 }
+      const service = yield* clientOf({ store }, { releaseTimeout: "1 second", watchdogLeaseTime: "1 minute" })
+      server.delay = (operation) => (/release|return/.test(operation) ? 8000 : 0)
+      const section = yield* background(as(service)(use(Effect.void)))
+      yield* TestClock.adjust("1 second")
+      const exit = section.pollUnsafe()
+      assert.isTrue(exit !== undefined && Exit.isFailure(exit))
+      yield* TestClock.adjust("20 seconds")
+      server.delay = () => 0
+      const again = yield* background(as(service)(use(Effect.void)))
+      yield* TestClock.adjust("10 seconds")
+      assert.isTrue(Exit.isSuccess(yield* Fiber.await(again)))
+    })
 
-    it.effect(`An interrupted section under ${what} ends after the release timeout`, () =>
-      Effect.gen(function* () {
-        expectWarning(/^The lock's release went wrong after its section had failed\./)
-        const server = yield* testStore()
-        const store = { ...server.store, commandLifeMillis: 10_000, commandTimeoutMillis: 10_000 }
-        const service = yield* clientOf({ store }, { releaseTimeout: "1 second", watchdogLeaseTime: "1 minute" })
-        server.delay = (operation) => (/release|return/.test(operation) ? 8000 : 0)
-        const section = yield* Effect.forkChild(as(service)(use(Effect.never)), { startImmediately: true })
-        yield* TestClock.adjust("1 second")
-        section.interruptUnsafe()
-        yield* TestClock.adjust("999 millis")
-        assert.isUndefined(section.pollUnsafe())
-        yield* TestClock.adjust("10 millis")
-        assert.isDefined(section.pollUnsafe())
-        server.delay = () => 0
-        yield* TestClock.adjust("20 seconds")
-      }).pipe(Effect.scoped)
-    )
+    test(`An interrupted section under ${what} ends after the release timeout`, function* () {
+      expectWarning(/^The lock's release went wrong after its section had failed\./)
+      const server = yield* testStore()
+      const store = { ...server.store, commandLifeMillis: 10_000, commandTimeoutMillis: 10_000 }
+      const service = yield* clientOf({ store }, { releaseTimeout: "1 second", watchdogLeaseTime: "1 minute" })
+      server.delay = (operation) => (/release|return/.test(operation) ? 8000 : 0)
+      const section = yield* background(as(service)(use(Effect.never)))
+      yield* TestClock.adjust("1 second")
+      section.interruptUnsafe()
+      yield* TestClock.adjust("999 millis")
+      assert.isUndefined(section.pollUnsafe())
+      yield* TestClock.adjust("10 millis")
+      assert.isDefined(section.pollUnsafe())
+      server.delay = () => 0
+      yield* TestClock.adjust("20 seconds")
+    })
   }
 })
 
@@ -78,31 +76,28 @@ describe("a section whose work is done, while its release is not confirmed", () 
     "a RedLock": (body) => Lock.withLock(body, RedLock.make([Lock.make("a")]))
   }
   for (const [what, section] of Object.entries(sections)) {
-    it.effect(`A retry of transient failures does not do the work under ${what} twice`, () =>
-      Effect.gen(function* () {
-        // the outer section has failed by the release of the inner one
-        if (what === "a re-entry") expectWarning(/^The lock's release went wrong after its section had failed\./)
-        const server = yield* testStore()
-        const service = yield* clientOf(server, { releaseTimeout: "1 second", watchdogLeaseTime: "1 minute" })
-        let runs = 0
-        const work = Effect.sync(() => {
-          runs++
-          server.isDown = true
-        })
-        const charge = Effect.retry(as(service)(section(work)), {
-          while: (error) => error instanceof LockStoreError && error.isTransient,
-          schedule: Schedule.spaced("500 millis")
-        })
-        const charging = yield* Effect.forkChild(Effect.exit(charge), { startImmediately: true })
-        yield* TestClock.adjust("5 seconds")
-        server.isDown = false
-        yield* TestClock.adjust("5 seconds")
-        assert.strictEqual(runs, 1)
-        const error = storeError(yield* Fiber.join(charging))
-        assert.isTrue(error.workDone)
-        assert.include(error.message, "the work is done")
-      }).pipe(Effect.scoped)
-    )
+    test(`A retry of transient failures does not do the work under ${what} twice`, function* () {
+      // the outer section has failed by the release of the inner one
+      if (what === "a re-entry") expectWarning(/^The lock's release went wrong after its section had failed\./)
+      const [server, service] = yield* storeWith({ releaseTimeout: "1 second", watchdogLeaseTime: "1 minute" })
+      let runs = 0
+      const work = Effect.sync(() => {
+        runs++
+        server.isDown = true
+      })
+      const charge = Effect.retry(as(service)(section(work)), {
+        while: (error) => error instanceof LockStoreError && error.isTransient,
+        schedule: Schedule.spaced("500 millis")
+      })
+      const charging = yield* background(Effect.exit(charge))
+      yield* TestClock.adjust("5 seconds")
+      server.isDown = false
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual(runs, 1)
+      const error = storeError(yield* Fiber.join(charging))
+      assert.isTrue(error.workDone)
+      assert.include(error.message, "the work is done")
+    })
   }
 })
 
@@ -122,7 +117,7 @@ describe("a section whose work is not done, while its release is not confirmed",
           server.isDown = true
           return Effect.die("a defect of the work")
         })
-        const failing = yield* Effect.forkChild(Effect.exit(as(service)(section(body))), { startImmediately: true })
+        const failing = yield* background(Effect.exit(as(service)(section(body))))
         yield* TestClock.adjust("2 seconds")
         server.isDown = false
         yield* TestClock.adjust("2 seconds")
@@ -133,72 +128,61 @@ describe("a section whose work is not done, while its release is not confirmed",
     })
   }
 
-  it.effect(
-    "A MultiLock that has lost a member fails with that loss alone, though another release is not confirmed",
-    () =>
-      Effect.gen(function* () {
-        const { server, service } = yield* setUp
-        const section = Lock.withLock(Effect.never, MultiLock.make(["a", "b"]))
-        const losing = yield* Effect.forkChild(Effect.exit(as(service)(section)), { startImmediately: true })
-        yield* TestClock.adjust(1)
-        server.refuses = (operation) => operation.endsWith("/release")
-        yield* server.delete("a")
-        yield* TestClock.adjust("30 seconds")
-        server.refuses = () => false
-        yield* TestClock.adjust("5 seconds")
-        const exit = yield* Fiber.join(losing)
-        assert.deepInclude(loss(exit), { lock: "a", reason: "NotOwner" })
-        assert.lengthOf(Exit.isFailure(exit) ? exit.cause.reasons : [], 1)
-      }).pipe(Effect.scoped)
-  )
+  test("A MultiLock that has lost a member fails with that loss alone, though another release is not confirmed", function* () {
+    const { server, service } = yield* setUp
+    const section = Lock.withLock(Effect.never, MultiLock.make(["a", "b"]))
+    const losing = yield* background(Effect.exit(as(service)(section)))
+    yield* TestClock.adjust(1)
+    server.refuses = (operation) => operation.endsWith("/release")
+    yield* server.delete("a")
+    yield* TestClock.adjust("30 seconds")
+    server.refuses = () => false
+    yield* TestClock.adjust("5 seconds")
+    const exit = yield* Fiber.join(losing)
+    assert.deepInclude(loss(exit), { lock: "a", reason: "NotOwner" })
+    assert.lengthOf(Exit.isFailure(exit) ? exit.cause.reasons : [], 1)
+  })
 })
 
-it.effect("A release that may have run says so, also where it was tried again in vain", () =>
-  Effect.gen(function* () {
-    const server = yield* testStore()
-    let releases = 0
-    const store = wrappedStore(server.store, ({ fail, operation, run }) =>
-      operation === "lock/release" ? fail(releases++ === 0 ? "ConnectionLost" : "NotConnected") : run()
-    )
-    const service = yield* clientOf({ store }, { releaseTimeout: "1 second", watchdogLeaseTime: "10 seconds" })
-    const section = yield* Effect.forkChild(Effect.exit(as(service)(Lock.withLock(Effect.void, "a"))))
-    yield* TestClock.adjust("2 seconds")
-    const error = storeError(yield* Fiber.join(section))
-    assert.strictEqual(error.reason, "NotConnected")
-    assert.isTrue(error.isOutcomeUnknown)
-    expectWarning(/^Could not release in time/)
-    yield* TestClock.adjust("20 seconds")
-  }).pipe(Effect.scoped)
-)
+test("A release that may have run says so, also where it was tried again in vain", function* () {
+  const server = yield* testStore()
+  let releases = 0
+  const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+    operation === "lock/release" ? fail(releases++ === 0 ? "ConnectionLost" : "NotConnected") : run()
+  )
+  const service = yield* clientOf({ store }, { releaseTimeout: "1 second", watchdogLeaseTime: "10 seconds" })
+  const section = yield* Effect.forkChild(Effect.exit(as(service)(Lock.withLock(Effect.void, "a"))))
+  yield* TestClock.adjust("2 seconds")
+  const error = storeError(yield* Fiber.join(section))
+  assert.strictEqual(error.reason, "NotConnected")
+  assert.isTrue(error.isOutcomeUnknown)
+  expectWarning(/^Could not release in time/)
+  yield* TestClock.adjust("20 seconds")
+})
 
-it.effect("A release is repeated in the foreground for as long as the release timeout, even a long one", () =>
-  Effect.gen(function* () {
-    const server = yield* testStore()
-    const service = yield* clientOf(server, { releaseTimeout: "15 seconds", watchdogLeaseTime: "1 minute" })
-    const breaks = Effect.sync(() => void (server.isDown = true))
-    const section = yield* Effect.forkChild(as(service)(Lock.withLock(breaks, "a")), { startImmediately: true })
-    yield* TestClock.adjust("12 seconds")
-    assert.isUndefined(section.pollUnsafe())
-    server.isDown = false
-    yield* TestClock.adjust("2 seconds")
-    assert.isTrue(Exit.isSuccess(yield* Fiber.join(section).pipe(Effect.exit)))
-  }).pipe(Effect.scoped)
-)
+test("A release is repeated in the foreground for as long as the release timeout, even a long one", function* () {
+  const [server, service] = yield* storeWith({ releaseTimeout: "15 seconds", watchdogLeaseTime: "1 minute" })
+  const breaks = Effect.sync(() => void (server.isDown = true))
+  const section = yield* background(as(service)(Lock.withLock(breaks, "a")))
+  yield* TestClock.adjust("12 seconds")
+  assert.isUndefined(section.pollUnsafe())
+  server.isDown = false
+  yield* TestClock.adjust("2 seconds")
+  assert.isTrue(Exit.isSuccess(yield* Fiber.join(section).pipe(Effect.exit)))
+})
 
-it.effect("A release that has run is no loss, although the server reports an error of the script", () =>
-  Effect.gen(function* () {
-    const server = yield* testStore()
-    let releases = 0
-    const store = wrappedStore(server.store, ({ fail, operation, run }) =>
-      operation === "lock/release" && releases++ === 0 ? Effect.andThen(run(), fail("Failed")) : run()
-    )
-    const service = yield* clientOf({ store })
-    const section = yield* Effect.forkChild(as(service)(Lock.withLock(Effect.succeed("done"), "a")))
-    yield* TestClock.adjust("1 second")
-    assert.strictEqual(yield* Fiber.join(section), "done")
-    assert.strictEqual(releases, 2)
-  }).pipe(Effect.scoped)
-)
+test("A release that has run is no loss, although the server reports an error of the script", function* () {
+  const server = yield* testStore()
+  let releases = 0
+  const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+    operation === "lock/release" && releases++ === 0 ? Effect.andThen(run(), fail("Failed")) : run()
+  )
+  const service = yield* clientOf({ store })
+  const section = yield* Effect.forkChild(as(service)(Lock.withLock(Effect.succeed("done"), "a")))
+  yield* TestClock.adjust("1 second")
+  assert.strictEqual(yield* Fiber.join(section), "done")
+  assert.strictEqual(releases, 2)
+})
 
 describe("a store whose command timeout is longer than the release timeout", () => {
   const pair = MultiLock.make([Lock.make("a"), Lock.make("b")])
@@ -207,60 +191,51 @@ describe("a store whose command timeout is longer than the release timeout", () 
     "two locks that one command releases": (body: Effect.Effect<void>) => Lock.withLock(body, pair)
   }
   for (const [what, use] of Object.entries(usesOfAll)) {
-    it.effect(`The release of ${what} is reported after the release timeout, however long a command may take`, () =>
-      Effect.gen(function* () {
-        const server = yield* testStore()
-        const store = { ...server.store, commandLifeMillis: 10_000, commandTimeoutMillis: 60_000 }
-        const service = yield* clientOf({ store }, { releaseTimeout: "15 seconds", watchdogLeaseTime: "1 minute" })
-        server.delay = (operation) => (/release|return/.test(operation) ? 50_000 : 0)
-        const section = yield* Effect.forkChild(as(service)(use(Effect.void)), { startImmediately: true })
-        yield* TestClock.adjust("14 seconds")
-        assert.isUndefined(section.pollUnsafe())
-        yield* TestClock.adjust("2 seconds")
-        const exit = section.pollUnsafe()
-        server.delay = () => 0
-        yield* TestClock.adjust("2 minutes")
-        assert.isTrue(exit !== undefined && Exit.isFailure(exit))
-      }).pipe(Effect.scoped)
-    )
+    test(`The release of ${what} is reported after the release timeout, however long a command may take`, function* () {
+      const server = yield* testStore()
+      const store = { ...server.store, commandLifeMillis: 10_000, commandTimeoutMillis: 60_000 }
+      const service = yield* clientOf({ store }, { releaseTimeout: "15 seconds", watchdogLeaseTime: "1 minute" })
+      server.delay = (operation) => (/release|return/.test(operation) ? 50_000 : 0)
+      const section = yield* background(as(service)(use(Effect.void)))
+      yield* TestClock.adjust("14 seconds")
+      assert.isUndefined(section.pollUnsafe())
+      yield* TestClock.adjust("2 seconds")
+      const exit = section.pollUnsafe()
+      server.delay = () => 0
+      yield* TestClock.adjust("2 minutes")
+      assert.isTrue(exit !== undefined && Exit.isFailure(exit))
+    })
   }
 })
 
-it.effect(
-  "Locks that one command failed to release are released again at the same time, each within the release timeout",
-  () =>
-    Effect.gen(function* () {
-      const server = yield* testStore()
-      server.refuses = (operation) => operation === "multi_lock/release"
-      // of the single releases, the first lock's are never answered
-      const store = wrappedStore(server.store, ({ keys, operation, run }) =>
-        operation === "lock/release" && keys[0] === "a" ? Effect.andThen(Effect.sleep("30 seconds"), run()) : run()
-      )
-      const slow = yield* clientOf(
-        { store: { ...store, commandTimeoutMillis: 60_000 } },
-        { releaseTimeout: "2 seconds", watchdogLeaseTime: "1 minute" }
-      )
-      const section = yield* Effect.forkChild(
-        Effect.exit(as(slow)(Lock.withLock(Effect.void, MultiLock.make([Lock.make("a"), Lock.make("b")])))),
-        { startImmediately: true }
-      )
-      yield* TestClock.adjust("1 second")
-      const isFreed = yield* server.isFree("b")
-      yield* TestClock.adjust("2 minutes")
-      assert.isTrue(isFreed)
-      assert.isTrue(Exit.isFailure(yield* Fiber.join(section)))
-    }).pipe(Effect.scoped)
-)
+test("Locks that one command failed to release are released again at the same time, each within the release timeout", function* () {
+  const server = yield* testStore()
+  server.refuses = (operation) => operation === "multi_lock/release"
+  // of the single releases, the first lock's are never answered
+  const store = wrappedStore(server.store, ({ keys, operation, run }) =>
+    operation === "lock/release" && keys[0] === "a" ? Effect.andThen(Effect.sleep("30 seconds"), run()) : run()
+  )
+  const slow = yield* clientOf(
+    { store: { ...store, commandTimeoutMillis: 60_000 } },
+    { releaseTimeout: "2 seconds", watchdogLeaseTime: "1 minute" }
+  )
+  const section = yield* background(
+    Effect.exit(as(slow)(Lock.withLock(Effect.void, MultiLock.make([Lock.make("a"), Lock.make("b")]))))
+  )
+  yield* TestClock.adjust("1 second")
+  const isFreed = yield* server.isFree("b")
+  yield* TestClock.adjust("2 minutes")
+  assert.isTrue(isFreed)
+  assert.isTrue(Exit.isFailure(yield* Fiber.join(section)))
+})
 
-it.effect("A holding that was released says so, and does not blame Redis", () =>
-  Effect.gen(function* () {
-    const service = yield* clientOf(yield* testStore())
-    const holding = yield* as(service)(Lock.scoped("a"))
-    yield* holding.release
-    for (const asked of [holding.ensureHeld, holding.renew()]) {
-      const lost = yield* Effect.flip(asked)
-      assert.isTrue(lost._tag === "LockLost" && lost.reason === "Released")
-      assert.include(lost.message, "its own holder has released it")
-    }
-  }).pipe(Effect.scoped)
-)
+test("A holding that was released says so, and does not blame Redis", function* () {
+  const service = yield* clientOf(yield* testStore())
+  const holding = yield* as(service)(Lock.scoped("a"))
+  yield* holding.release
+  for (const asked of [holding.ensureHeld, holding.renew()]) {
+    const lost = yield* Effect.flip(asked)
+    assert.isTrue(lost._tag === "LockLost" && lost.reason === "Released")
+    assert.include(lost.message, "its own holder has released it")
+  }
+})
