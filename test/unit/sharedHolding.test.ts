@@ -3,15 +3,18 @@
  * nobody in.
  */
 import { failure } from "../kit/exits.ts"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { type Holding, Lock, LockStore, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { jumpingClock } from "../kit/jumpingClock.ts"
 import { onRedis } from "../kit/stores.ts"
-import { as, clientOf, type Service, testStore, storeOf } from "../kit/testStore.ts"
+import { as, clientOf, type Service, storeOf, storeWith, testStore } from "../kit/testStore.ts"
+import { test, testThrough } from "../kit/test.ts"
 import { expectWarning } from "../run/logs.ts"
 import { type Store, wrappedStore } from "../kit/wrappedStore.ts"
+import { testLive } from "../kit/test.ts"
+import { background } from "../kit/background.ts"
 
 /** The `n`th time an operation is sent, it waits for the gate, before it is run or with its reply. */
 const gated = (
@@ -48,16 +51,15 @@ const suite = <E>(where: string, stores: Layer.Layer<LockStore.LockStore, E>) =>
       return { store, lock, canWrite }
     })
 
-    it.live("A reader's re-entry that is interrupted takes no lease from another that was sent at the same time", () =>
-      Effect.gen(function* () {
+    testLive(
+      "A reader's re-entry that is interrupted takes no lease from another that was sent at the same time",
+      function* () {
         const { canWrite, lock, store } = yield* setUp
         const service = yield* clientOf({ store: gated(store, "read_lock/hold", 1, "command", Effect.never) })
         yield* Effect.gen(function* () {
           const [outer, inner, never] = [yield* Scope.make(), yield* Scope.make(), yield* Scope.make()]
           yield* holdingIn(lock.readLock, outer, { leaseTime: "1 minute" })
-          const interrupted = yield* Effect.forkChild(holdingIn(lock.readLock, never, { leaseTime: "1 minute" }), {
-            startImmediately: true
-          })
+          const interrupted = yield* background(holdingIn(lock.readLock, never, { leaseTime: "1 minute" }))
           const holding = yield* holdingIn(lock.readLock, inner, { leaseTime: "1 minute" })
           yield* Fiber.interrupt(interrupted)
           yield* Scope.close(outer, Exit.void)
@@ -66,18 +68,19 @@ const suite = <E>(where: string, stores: Layer.Layer<LockStore.LockStore, E>) =>
           yield* Scope.close(inner, Exit.void)
           assert.isTrue(yield* canWrite)
         }).pipe(Lock.withOwner, as(service))
-      })
+      }
     )
 
-    it.live("a reader's re-entry that is under way keeps its lock when the outer holding ends meanwhile", () =>
-      Effect.gen(function* () {
+    testLive(
+      "a reader's re-entry that is under way keeps its lock when the outer holding ends meanwhile",
+      function* () {
         const { canWrite, lock, store } = yield* setUp
         const gate = yield* Deferred.make<void>()
         const service = yield* clientOf({ store: gated(store, "read_lock/hold", 1, "reply", Deferred.await(gate)) })
         yield* Effect.gen(function* () {
           const [outer, inner] = [yield* Scope.make(), yield* Scope.make()]
           const first = yield* holdingIn(lock.readLock, outer)
-          const entering = yield* Effect.forkChild(holdingIn(lock.readLock, inner), { startImmediately: true })
+          const entering = yield* background(holdingIn(lock.readLock, inner))
           yield* Scope.close(outer, Exit.void)
           // time for a false alarm
           yield* Effect.sleep(20)
@@ -89,53 +92,49 @@ const suite = <E>(where: string, stores: Layer.Layer<LockStore.LockStore, E>) =>
           yield* Scope.close(inner, Exit.void)
           assert.isTrue(yield* canWrite)
         }).pipe(Lock.withOwner, as(service))
-      })
+      }
     )
 
-    it.live("a reader's late re-entry that was given up shortens no lease of one that came after it", () =>
-      Effect.gen(function* () {
-        const { canWrite, lock, store } = yield* setUp
-        const gate = yield* Deferred.make<void>()
-        const arrived = yield* Deferred.make<void>()
-        let first = true
-        const service = yield* clientOf({
-          store: wrappedStore(store, (request) =>
-            Effect.suspend(() => {
-              const run = request.run()
-              if (request.operation !== "read_lock/hold" || !first) return run
-              first = false
-              // on its way over a connection of its own, whatever becomes of the caller
-              return Effect.andThen(
-                Effect.forkDetach(
-                  Effect.andThen(
-                    Deferred.await(gate),
-                    Effect.andThen(Effect.exit(run), Deferred.succeed(arrived, void 0))
-                  )
-                ),
-                Effect.never
-              )
-            })
-          )
-        })
-        yield* Effect.gen(function* () {
-          const [outer, inner, never] = [yield* Scope.make(), yield* Scope.make(), yield* Scope.make()]
-          yield* holdingIn(lock.readLock, outer, { leaseTime: "1 minute" })
-          const interrupted = yield* Effect.forkChild(holdingIn(lock.readLock, never, { leaseTime: 200 }), {
-            startImmediately: true
+    testLive("a reader's late re-entry that was given up shortens no lease of one that came after it", function* () {
+      const { canWrite, lock, store } = yield* setUp
+      const gate = yield* Deferred.make<void>()
+      const arrived = yield* Deferred.make<void>()
+      let first = true
+      const service = yield* clientOf({
+        store: wrappedStore(store, (request) =>
+          Effect.suspend(() => {
+            const run = request.run()
+            if (request.operation !== "read_lock/hold" || !first) return run
+            first = false
+            // on its way over a connection of its own, whatever becomes of the caller
+            return Effect.andThen(
+              Effect.forkDetach(
+                Effect.andThen(
+                  Deferred.await(gate),
+                  Effect.andThen(Effect.exit(run), Deferred.succeed(arrived, void 0))
+                )
+              ),
+              Effect.never
+            )
           })
-          yield* Fiber.interrupt(interrupted)
-          const holding = yield* holdingIn(lock.readLock, inner, { leaseTime: "1 minute" })
-          yield* Deferred.succeed(gate, void 0)
-          yield* Deferred.await(arrived)
-          yield* Scope.close(outer, Exit.void)
-          // past the lease of the re-entry that was given up
-          yield* Effect.sleep(300)
-          assert.isTrue(yield* holding.isHeld)
-          assert.isFalse(yield* canWrite)
-          yield* Scope.close(inner, Exit.void)
-        }).pipe(Lock.withOwner, as(service))
+        )
       })
-    )
+      yield* Effect.gen(function* () {
+        const [outer, inner, never] = [yield* Scope.make(), yield* Scope.make(), yield* Scope.make()]
+        yield* holdingIn(lock.readLock, outer, { leaseTime: "1 minute" })
+        const interrupted = yield* background(holdingIn(lock.readLock, never, { leaseTime: 200 }))
+        yield* Fiber.interrupt(interrupted)
+        const holding = yield* holdingIn(lock.readLock, inner, { leaseTime: "1 minute" })
+        yield* Deferred.succeed(gate, void 0)
+        yield* Deferred.await(arrived)
+        yield* Scope.close(outer, Exit.void)
+        // past the lease of the re-entry that was given up
+        yield* Effect.sleep(300)
+        assert.isTrue(yield* holding.isHeld)
+        assert.isFalse(yield* canWrite)
+        yield* Scope.close(inner, Exit.void)
+      }).pipe(Lock.withOwner, as(service))
+    })
   })
 
 suite("memory", LockStore.layerMemory)
@@ -154,110 +153,88 @@ describe("a fiber that has left its section", () => {
       "a"
     )
 
-  const on = <A, E>(f: (service: Service) => Effect.Effect<A, E, RedisLock.RedisLock | Scope.Scope>) =>
-    Effect.gen(function* () {
-      const service = yield* clientOf(yield* testStore())
-      return yield* as(service)(f(service))
-    }).pipe(Effect.scoped)
-
-  it.effect("A fiber that has left its section is kept out by a detached fiber that it has left inside", () =>
-    on(() =>
-      Effect.gen(function* () {
-        const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-        yield* leavingOneBehind(entered, Deferred.await(gate))
-        const again = yield* Effect.result(Lock.withLock(Effect.succeed("in"), "a", { waitTime: 0 }))
-        assert.strictEqual(again._tag === "Failure" ? again.failure._tag : again.success, "LockTimeout")
-        const waiting = yield* Effect.forkChild(Lock.withLock(Effect.void, "a"), { startImmediately: true })
-        assert.isUndefined(waiting.pollUnsafe())
-        yield* Deferred.succeed(gate, void 0)
-        yield* Fiber.join(waiting)
-      })
-    )
+  const test = testThrough<RedisLock.RedisLock>((self) =>
+    Effect.flatMap(Effect.flatMap(testStore(), clientOf), (service) => as(service)(self))
   )
 
-  it.effect("A fiber that has left its section is kept out as well if it asks for a scope", () =>
-    on(() =>
-      Effect.gen(function* () {
-        const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-        yield* leavingOneBehind(entered, Deferred.await(gate))
-        assert.isTrue(Option.isNone(yield* Effect.scoped(Lock.tryScoped("a"))))
-        yield* Deferred.succeed(gate, void 0)
-      })
-    )
-  )
+  test("A fiber that has left its section is kept out by a detached fiber that it has left inside", function* () {
+    const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    yield* leavingOneBehind(entered, Deferred.await(gate))
+    const again = yield* Effect.result(Lock.withLock(Effect.succeed("in"), "a", { waitTime: 0 }))
+    assert.strictEqual(again._tag === "Failure" ? again.failure._tag : again.success, "LockTimeout")
+    assert.isTrue(Option.isNone(yield* Effect.scoped(Lock.tryScoped("a"))), "for a scope")
+    const waiting = yield* background(Lock.withLock(Effect.void, "a"))
+    assert.isUndefined(waiting.pollUnsafe())
+    yield* Deferred.succeed(gate, void 0)
+    yield* Fiber.join(waiting)
+  })
 
-  it.effect("Of several fibers that a section has left behind, only one at a time is let in", () =>
-    on(() =>
-      Effect.gen(function* () {
-        const [entered, gate, over] = [
-          yield* Deferred.make<void>(),
-          yield* Deferred.make<void>(),
-          yield* Deferred.make<void>()
-        ]
-        const second = yield* Lock.withLock(
-          Effect.andThen(
-            leavingOneBehind(entered, Deferred.await(gate)),
-            Effect.forkDetach(
-              Effect.andThen(Deferred.await(over), Effect.result(Lock.withLock(Effect.void, "a", { waitTime: 0 }))),
-              { startImmediately: true }
-            )
-          ),
-          "a"
+  test("Of several fibers that a section has left behind, only one at a time is let in", function* () {
+    const [entered, gate, over] = [
+      yield* Deferred.make<void>(),
+      yield* Deferred.make<void>(),
+      yield* Deferred.make<void>()
+    ]
+    const second = yield* Lock.withLock(
+      Effect.andThen(
+        leavingOneBehind(entered, Deferred.await(gate)),
+        Effect.forkDetach(
+          Effect.andThen(Deferred.await(over), Effect.result(Lock.withLock(Effect.void, "a", { waitTime: 0 }))),
+          { startImmediately: true }
         )
-        yield* Deferred.succeed(over, void 0)
-        assert.strictEqual((yield* Fiber.join(second))._tag, "Failure")
-        yield* Deferred.succeed(gate, void 0)
-      })
+      ),
+      "a"
     )
-  )
+    yield* Deferred.succeed(over, void 0)
+    assert.strictEqual((yield* Fiber.join(second))._tag, "Failure")
+    yield* Deferred.succeed(gate, void 0)
+  })
 
-  it.effect("A detached fiber inside a section still re-enters", () =>
-    on(() =>
+  test("A detached fiber inside a section still re-enters", function* () {
+    const [entered, gate, done] = [
+      yield* Deferred.make<void>(),
+      yield* Deferred.make<void>(),
+      yield* Deferred.make<number>()
+    ]
+    yield* leavingOneBehind(
+      entered,
       Effect.gen(function* () {
-        const [entered, gate, done] = [
-          yield* Deferred.make<void>(),
-          yield* Deferred.make<void>(),
-          yield* Deferred.make<number>()
-        ]
-        yield* leavingOneBehind(
-          entered,
-          Effect.gen(function* () {
-            yield* Deferred.await(gate)
-            const count = yield* Lock.withLock(Lock.holdCount("a"), "a", { waitTime: 0 })
-            yield* Deferred.succeed(done, count)
-          }).pipe(Effect.orDie, Effect.provideContext(yield* Effect.context<RedisLock.RedisLock>()))
-        )
-        yield* Deferred.succeed(gate, void 0)
-        assert.strictEqual(yield* Deferred.await(done), 2)
-      })
+        yield* Deferred.await(gate)
+        const count = yield* Lock.withLock(Lock.holdCount("a"), "a", { waitTime: 0 })
+        yield* Deferred.succeed(done, count)
+      }).pipe(Effect.orDie, Effect.provideContext(yield* Effect.context<RedisLock.RedisLock>()))
     )
-  )
+    yield* Deferred.succeed(gate, void 0)
+    assert.strictEqual(yield* Deferred.await(done), 2)
+  })
 
-  it.effect("Of two fibers with one scope, the one that has released early re-enters by the scope alone", () =>
-    on(() =>
-      Effect.gen(function* () {
-        const shared = yield* Scope.make()
-        const own = yield* Scope.make()
-        const mine = yield* Scope.provide(Lock.scoped("a"), shared)
-        // the other fiber is in by the scope that both have
-        const theirs: Holding = yield* Fiber.join(yield* Effect.forkChild(Scope.provide(Lock.scoped("a"), shared)))
-        assert.strictEqual(theirs.owner, mine.owner)
-        yield* mine.release
-        assert.isTrue(yield* theirs.isHeld)
-        assert.isTrue(Option.isNone(yield* Scope.provide(Lock.tryScoped("a"), own)), "by the fiber")
-        assert.isTrue(Option.isSome(yield* Scope.provide(Lock.tryScoped("a"), shared)), "by the scope")
-        yield* Scope.close(shared, Exit.void)
-        assert.isTrue(Option.isSome(yield* Scope.provide(Lock.tryScoped("a"), own)))
-        yield* Scope.close(own, Exit.void)
-      })
-    )
-  )
+  test("Of two fibers with one scope, the one that has released early re-enters by the scope alone", function* () {
+    const shared = yield* Scope.make()
+    const own = yield* Scope.make()
+    const mine = yield* Scope.provide(Lock.scoped("a"), shared)
+    // the other fiber is in by the scope that both have
+    const theirs: Holding = yield* Fiber.join(yield* Effect.forkChild(Scope.provide(Lock.scoped("a"), shared)))
+    assert.strictEqual(theirs.owner, mine.owner)
+    yield* mine.release
+    assert.isTrue(yield* theirs.isHeld)
+    assert.isTrue(Option.isNone(yield* Scope.provide(Lock.tryScoped("a"), own)), "by the fiber")
+    assert.isTrue(Option.isSome(yield* Scope.provide(Lock.tryScoped("a"), shared)), "by the scope")
+    yield* Scope.close(shared, Exit.void)
+    assert.isTrue(Option.isSome(yield* Scope.provide(Lock.tryScoped("a"), own)))
+    yield* Scope.close(own, Exit.void)
+  })
 })
 
 describe("a reply that is read after the lease is over", () => {
   type Jump = Effect.Success<typeof jumpingClock>["jump"]
-  const onJumpingClock = <A, E>(body: (jump: Jump) => Effect.Effect<A, E, Scope.Scope>) =>
-    Effect.flatMap(jumpingClock, ({ jump, on }) => on(Effect.scoped(body(jump))))
+  const testJumping = (
+    title: string,
+    steps: (jump: Jump) => Generator<Effect.Effect<unknown, unknown, Scope.Scope>, void, never>
+  ) =>
+    test(title, function* () {
+      const { jump, on } = yield* jumpingClock
+      yield* on(Effect.scoped(Effect.gen(() => steps(jump))))
+    })
 
   /** A store after whose replies to an operation this process does nothing for a while, and a client of its that is not. */
   const blockedAfter = Effect.fnUntraced(function* (
@@ -265,8 +242,7 @@ describe("a reply that is read after the lease is over", () => {
     operation: LockStore.Operation,
     meanwhile?: (rival: Service) => Effect.Effect<unknown>
   ) {
-    const server = yield* testStore()
-    const rival = yield* clientOf(server)
+    const [server, rival] = yield* storeWith({})
     const store = wrappedStore(server.store, (request) =>
       Effect.tap(request.run(), () =>
         request.operation === operation ? Effect.andThen(jump(300), meanwhile?.(rival) ?? Effect.void) : Effect.void
@@ -275,72 +251,48 @@ describe("a reply that is read after the lease is over", () => {
     return { ...server, store }
   })
 
-  it.effect("A re-entry whose reply is read after the lease is over begins no inner section", () =>
-    onJumpingClock(
-      Effect.fnUntraced(function* (jump) {
-        const rivals = yield* Scope.make()
-        const service = yield* clientOf(
-          yield* blockedAfter(jump, "lock/hold", (rival) =>
-            Effect.orDie(Scope.provide(Lock.scoped("a"), rivals).pipe(as(rival)))
-          )
-        )
-        let entered = 0
-        const inner = Lock.withLock(
-          Effect.sync(() => void entered++),
-          "a",
-          { leaseTime: 200 }
-        )
-        const exit = yield* Effect.exit(Lock.withLock(inner, "a", { leaseTime: 200 }).pipe(as(service)))
-        assert.strictEqual(entered, 0)
-        assert.strictEqual(failure(exit)._tag, "LockLost")
-        yield* Scope.close(rivals, Exit.void)
-      })
+  testJumping("A re-entry whose reply is read after the lease is over begins no inner section", function* (jump) {
+    const rivals = yield* Scope.make()
+    const service = yield* clientOf(
+      yield* blockedAfter(jump, "lock/hold", (rival) =>
+        Effect.orDie(Scope.provide(Lock.scoped("a"), rivals).pipe(as(rival)))
+      )
     )
-  )
+    let entered = 0
+    const inner = Effect.sync(() => void entered++).pipe(Lock.withLock("a", { leaseTime: 200 }))
+    const exit = yield* Effect.exit(Lock.withLock(inner, "a", { leaseTime: 200 }).pipe(as(service)))
+    assert.strictEqual(entered, 0)
+    assert.strictEqual(failure(exit)._tag, "LockLost")
+    yield* Scope.close(rivals, Exit.void)
+  })
 
-  it.effect("An acquisition whose reply is read after the lease is over begins no section", () =>
-    onJumpingClock(
-      Effect.fnUntraced(function* (jump) {
-        const service = yield* clientOf(yield* blockedAfter(jump, "lock/acquire"))
-        let entered = 0
-        const section = Lock.withLock(
-          Effect.sync(() => void entered++),
-          "a",
-          { leaseTime: 200, waitTime: 0 }
-        )
-        const exit = yield* Effect.exit(as(service)(section))
-        assert.strictEqual(entered, 0)
-        assert.strictEqual(failure(exit)._tag, "LockStoreError")
-      })
-    )
-  )
+  testJumping("An acquisition whose reply is read after the lease is over begins no section", function* (jump) {
+    const service = yield* clientOf(yield* blockedAfter(jump, "lock/acquire"))
+    let entered = 0
+    const section = Effect.sync(() => void entered++).pipe(Lock.withLock("a", { leaseTime: 200, waitTime: 0 }))
+    const exit = yield* Effect.exit(as(service)(section))
+    assert.strictEqual(entered, 0)
+    assert.strictEqual(failure(exit)._tag, "LockStoreError")
+  })
 
-  it.effect("A renewal whose reply is read after the lease renews nothing, and the loss says so", () =>
-    onJumpingClock(
-      Effect.fnUntraced(function* (jump) {
-        expectWarning(/^The lock's scope has closed, but its release went wrong\./)
-        const service = yield* clientOf(yield* blockedAfter(jump, "lock/renew"), { watchdogLeaseTime: 300 })
-        const { awaitLost } = yield* as(service)(Lock.scoped("a"))
-        const losing = yield* Effect.forkChild(Effect.flip(awaitLost), { startImmediately: true })
-        yield* TestClock.adjust(100)
-        assert.strictEqual((yield* Fiber.join(losing)).reason, "RenewalFailed")
-      })
-    )
-  )
+  testJumping("A renewal whose reply is read after the lease renews nothing, and the loss says so", function* (jump) {
+    expectWarning(/^The lock's scope has closed, but its release went wrong\./)
+    const service = yield* clientOf(yield* blockedAfter(jump, "lock/renew"), { watchdogLeaseTime: 300 })
+    const { awaitLost } = yield* as(service)(Lock.scoped("a"))
+    const losing = yield* background(Effect.flip(awaitLost))
+    yield* TestClock.adjust(100)
+    assert.strictEqual((yield* Fiber.join(losing)).reason, "RenewalFailed")
+  })
 
-  it.effect("A renewal that is unanswered at the deadline has failed, whoever checks first", () =>
-    onJumpingClock(
-      Effect.fnUntraced(function* (jump) {
-        expectWarning(/^The lock's scope has closed, but its release went wrong\./)
-        const server = yield* testStore()
-        const store = wrappedStore(server.store, ({ operation, run }) =>
-          operation === "lock/renew" ? Effect.never : run()
-        )
-        const { ensureHeld } = yield* as(yield* clientOf({ store }, { watchdogLeaseTime: 300 }))(Lock.scoped("a"))
-        yield* TestClock.adjust(100)
-        yield* jump(400)
-        assert.strictEqual((yield* Effect.flip(ensureHeld)).reason, "RenewalFailed")
-      })
+  testJumping("A renewal that is unanswered at the deadline has failed, whoever checks first", function* (jump) {
+    expectWarning(/^The lock's scope has closed, but its release went wrong\./)
+    const server = yield* testStore()
+    const store = wrappedStore(server.store, ({ operation, run }) =>
+      operation === "lock/renew" ? Effect.never : run()
     )
-  )
+    const { ensureHeld } = yield* as(yield* clientOf({ store }, { watchdogLeaseTime: 300 }))(Lock.scoped("a"))
+    yield* TestClock.adjust(100)
+    yield* jump(400)
+    assert.strictEqual((yield* Effect.flip(ensureHeld)).reason, "RenewalFailed")
+  })
 })

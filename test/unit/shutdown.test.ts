@@ -1,7 +1,7 @@
 /**
  * A program that ends while the store is away ends within one release timeout, whatever it holds.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Clock, Context, Effect, Exit, Fiber, Layer, Schema, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import {
@@ -17,6 +17,7 @@ import {
 } from "effect-redis-lock"
 import { clientLayer, clientOf, type Service, testStore } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
+import { test } from "../kit/test.ts"
 
 const times = Array.from({ length: 20 }, (_, i) => i)
 const each = <A, E, R>(f: (i: number) => Effect.Effect<A, E, R>) => Effect.forEach(times, f, { discard: true })
@@ -60,46 +61,40 @@ const programs: Record<string, (other: Service) => Program> = {
     Lock.withLock(LeaderElection.whileLeader(Effect.never, election, { proclaim: "me" }), "a")
 }
 
-describe("a store that no longer answers", () => {
-  const ways = {
-    "is silent": { isDown: false, delay: () => 600_000 },
-    refuses: { isDown: true, delay: () => 0 }
-  }
-  for (const [way, fault] of Object.entries(ways)) {
-    for (const [what, program] of Object.entries(programs)) {
-      it.effect(`A program that holds ${what} ends within one release timeout when its store ${way}`, () =>
-        Effect.gen(function* () {
-          expectWarning(/./)
-          const server = yield* testStore()
-          const store = { ...server.store, commandLifeMillis: 10_000, commandTimeoutMillis: 60_000 }
-          const other = yield* clientOf(yield* testStore())
-          const layer = clientLayer(store, { releaseTimeout: "5 seconds", watchdogLeaseTime: "5 minutes" })
-          const clients = yield* Scope.make()
-          const service = Context.get(yield* Layer.buildWithScope(Layer.fresh(layer), clients), RedisLock.RedisLock)
-          const running = yield* Effect.forkChild(
-            Effect.scoped(Effect.andThen(program(other), Effect.never)).pipe(
-              Effect.provideService(RedisLock.RedisLock, service)
-            )
-          )
-          yield* TestClock.adjust("2 seconds")
-          assert.isUndefined(running.pollUnsafe())
-          assert.isAbove(server.operations.length, 0)
-          Object.assign(server, fault)
-          const begun = yield* Clock.currentTimeMillis
-          const ending = yield* Effect.forkChild(
-            Fiber.interrupt(running).pipe(
-              Effect.andThen(Scope.close(clients, Exit.void)),
-              Effect.andThen(Clock.currentTimeMillis)
-            )
-          )
-          yield* TestClock.adjust("5 seconds")
-          // closing takes a moment of real time
-          yield* TestClock.withLive(Effect.timeoutOption(Fiber.await(ending), "4 seconds"))
-          // what is late ends as well, or the test would not end
-          yield* TestClock.adjust("10 minutes")
-          assert.isAtMost((yield* Fiber.join(ending)) - begun, 5000)
-        }).pipe(Effect.scoped)
+const ways = {
+  "is silent": { isDown: false, delay: () => 600_000 },
+  refuses: { isDown: true, delay: () => 0 }
+}
+for (const [way, fault] of Object.entries(ways)) {
+  for (const [what, program] of Object.entries(programs)) {
+    test(`A program that holds ${what} ends within one release timeout when its store ${way}`, function* () {
+      expectWarning(/./)
+      const server = yield* testStore()
+      const store = { ...server.store, commandLifeMillis: 10_000, commandTimeoutMillis: 60_000 }
+      const other = yield* clientOf(yield* testStore())
+      const layer = clientLayer(store, { releaseTimeout: "5 seconds", watchdogLeaseTime: "5 minutes" })
+      const clients = yield* Scope.make()
+      const service = Context.get(yield* Layer.buildWithScope(Layer.fresh(layer), clients), RedisLock.RedisLock)
+      const running = yield* Effect.scoped(Effect.andThen(program(other), Effect.never)).pipe(
+        Effect.provideService(RedisLock.RedisLock, service),
+        Effect.forkChild
       )
-    }
+      yield* TestClock.adjust("2 seconds")
+      assert.isUndefined(running.pollUnsafe())
+      assert.isAbove(server.operations.length, 0)
+      Object.assign(server, fault)
+      const begun = yield* Clock.currentTimeMillis
+      const ending = yield* Fiber.interrupt(running).pipe(
+        Effect.andThen(Scope.close(clients, Exit.void)),
+        Effect.andThen(Clock.currentTimeMillis),
+        Effect.forkChild
+      )
+      yield* TestClock.adjust("5 seconds")
+      // closing takes a moment of real time
+      yield* TestClock.withLive(Effect.timeoutOption(Fiber.await(ending), "4 seconds"))
+      // what is late ends as well, or the test would not end
+      yield* TestClock.adjust("10 minutes")
+      assert.isAtMost((yield* Fiber.join(ending)) - begun, 5000)
+    })
   }
-})
+}

@@ -1,7 +1,7 @@
 /**
  * What a line does next: every event in every stage.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { asking, asleep, due, type Event, next, type Stage } from "../../packages/core/dist/internal/wait/stage.js"
 
 const turns = { count: 3, since: 5 }
@@ -131,27 +131,25 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
   }
 }
 
-describe("what a line does next", () => {
-  for (const [name, stage] of Object.entries(stages)) {
-    for (const [what, event] of Object.entries(events)) {
-      it(`A line that is ${name}, on the event "${what}"`, () => {
-        assert.deepStrictEqual(next(stage, event), changes[name]![what] ?? stage)
-      })
+for (const [name, stage] of Object.entries(stages)) {
+  for (const [what, event] of Object.entries(events)) {
+    it(`A line that is ${name}, on the event "${what}"`, () => {
+      assert.deepStrictEqual(next(stage, event), changes[name]![what] ?? stage)
+    })
+  }
+}
+
+it("Whatever has happened, a line that somebody waits in asks again: it never sleeps without an end", () => {
+  let seed = 1
+  const random = (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below
+  const all = Object.values(events)
+  let stage: Stage = due
+  for (let step = 0; step < 100_000; step++) {
+    stage = next(stage, all[random(all.length)]!)
+    if (stage._tag === "Asking") assert.notStrictEqual(next(stage, { _tag: "Answered", until, now })._tag, "Asking")
+    else if (stage._tag === "Asleep") {
+      assert.isBelow(stage.until, Number.POSITIVE_INFINITY)
+      assert.strictEqual(next(stage, { _tag: "Rang", now: stage.until })._tag, "Due")
     }
   }
-
-  it("Whatever has happened, a line that somebody waits in asks again: it never sleeps without an end", () => {
-    let seed = 1
-    const random = (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below
-    const all = Object.values(events)
-    let stage: Stage = due
-    for (let step = 0; step < 100_000; step++) {
-      stage = next(stage, all[random(all.length)]!)
-      if (stage._tag === "Asking") assert.notStrictEqual(next(stage, { _tag: "Answered", until, now })._tag, "Asking")
-      else if (stage._tag === "Asleep") {
-        assert.isBelow(stage.until, Number.POSITIVE_INFINITY)
-        assert.strictEqual(next(stage, { _tag: "Rang", now: stage.until })._tag, "Due")
-      }
-    }
-  })
 })

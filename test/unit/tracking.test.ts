@@ -1,7 +1,7 @@
 /**
  * What a client does when its store tells it of changes, at awkward moments.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Option, Queue, Stream } from "effect"
 import { Lock, LockStoreError, type LockStore, ReadWriteLock, type RedisDriver, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
@@ -9,6 +9,8 @@ import { as, clientLayer, clientOf, type Service, serviceOf, testStore } from ".
 import { runOperation } from "../kit/storeOperations.ts"
 import { unreachable, wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
+import { test } from "../kit/test.ts"
+import { background } from "../kit/background.ts"
 
 const hour = { watchdogLeaseTime: "1 hour" } as const
 
@@ -36,7 +38,7 @@ const site = Effect.fnUntraced(function* (options: RedisLock.RedisLockOptions = 
 })
 
 const hold = (client: Service, lock: Lock.Lock | string = "a") =>
-  Effect.never.pipe(Lock.withLock(lock), as(client), Effect.forkChild({ startImmediately: true }))
+  Effect.never.pipe(Lock.withLock(lock), as(client), background)
 
 const isLost = (section: Fiber.Fiber<unknown, unknown>) => {
   const exit = section.pollUnsafe()
@@ -44,296 +46,251 @@ const isLost = (section: Fiber.Fiber<unknown, unknown>) => {
   return Option.isSome(error) && (error.value as { readonly reason?: string }).reason === "NotOwner"
 }
 
-describe("a store that tells of changes", () => {
-  it.effect("A lock that is deleted between its renewal and the command behind it is lost at once", () =>
-    Effect.gen(function* () {
-      const it = yield* site({ watchdogLeaseTime: "30 seconds" })
-      const section = yield* hold(it.client)
-      yield* TestClock.adjust("1 second")
-      yield* it.begin
-      yield* TestClock.adjust("8 seconds")
-      assert.strictEqual(it.count("client/track"), 1)
-      it.beforeTracking = it.delete("a")
-      yield* TestClock.adjust("1 second")
-      assert.strictEqual(it.count("client/track"), 2)
-      assert.isTrue(isLost(section))
-    }).pipe(Effect.scoped)
-  )
+test("A lock that is deleted between its renewal and the command behind it is lost at once", function* () {
+  const it = yield* site({ watchdogLeaseTime: "30 seconds" })
+  const section = yield* hold(it.client)
+  yield* TestClock.adjust("1 second")
+  yield* it.begin
+  yield* TestClock.adjust("8 seconds")
+  assert.strictEqual(it.count("client/track"), 1)
+  it.beforeTracking = it.delete("a")
+  yield* TestClock.adjust("1 second")
+  assert.strictEqual(it.count("client/track"), 2)
+  assert.isTrue(isLost(section))
+})
 
-  it.effect("A renewal is followed by one command, and verifies nothing", () =>
-    Effect.gen(function* () {
-      const it = yield* site({ watchdogLeaseTime: "30 seconds" })
-      yield* hold(it.client)
-      yield* TestClock.adjust("1 second")
-      yield* it.begin
-      yield* TestClock.adjust("8 seconds")
-      it.operations.length = 0
-      yield* TestClock.adjust("40 seconds")
-      assert.deepStrictEqual(
-        it.operations.filter((name) => name === "lock/renew" || name === "client/track"),
-        Array.from({ length: 4 }, () => ["lock/renew", "client/track"] as const).flat()
-      )
-    }).pipe(Effect.scoped)
+test("A renewal is followed by one command, and verifies nothing", function* () {
+  const it = yield* site({ watchdogLeaseTime: "30 seconds" })
+  yield* hold(it.client)
+  yield* TestClock.adjust("1 second")
+  yield* it.begin
+  yield* TestClock.adjust("8 seconds")
+  it.operations.length = 0
+  yield* TestClock.adjust("40 seconds")
+  assert.deepStrictEqual(
+    it.operations.filter((name) => name === "lock/renew" || name === "client/track"),
+    Array.from({ length: 4 }, () => ["lock/renew", "client/track"] as const).flat()
   )
+})
 
-  it.effect("A lock that the store could not be asked to watch is verified, and watched, a second later", () =>
-    Effect.gen(function* () {
-      const it = yield* site()
-      it.refuses = (operation) => operation === "client/track"
-      const section = yield* hold(it.client)
-      yield* TestClock.adjust("1 second")
-      yield* it.begin
-      yield* TestClock.adjust("500 millis")
-      yield* it.delete("a")
-      it.refuses = () => false
-      assert.strictEqual(it.count("client/track"), 0)
-      yield* TestClock.adjust("1 second")
-      assert.strictEqual(it.count("client/track"), 1)
-      assert.isTrue(isLost(section))
-    }).pipe(Effect.scoped)
-  )
+test("A lock that the store could not be asked to watch is verified, and watched, a second later", function* () {
+  const it = yield* site()
+  it.refuses = (operation) => operation === "client/track"
+  const section = yield* hold(it.client)
+  yield* TestClock.adjust("1 second")
+  yield* it.begin
+  yield* TestClock.adjust("500 millis")
+  yield* it.delete("a")
+  it.refuses = () => false
+  assert.strictEqual(it.count("client/track"), 0)
+  yield* TestClock.adjust("1 second")
+  assert.strictEqual(it.count("client/track"), 1)
+  assert.isTrue(isLost(section))
+})
 
-  it.effect("A lock is watched again after the release of an inner hold that was sent a second time", () =>
-    Effect.gen(function* () {
-      const it = yield* site()
-      const body = Effect.andThen(Effect.sleep("3 seconds"), Lock.withLock(Effect.void, "a"))
-      yield* Lock.withLock(Effect.andThen(body, Effect.never), "a").pipe(
-        as(it.client),
-        Effect.forkChild({ startImmediately: true })
-      )
-      yield* TestClock.adjust("1 second")
-      yield* it.begin
-      yield* TestClock.adjust("1 second")
-      let released = 0
-      // the first is the re-entry
-      it.refuses = (operation) => operation === "lock/hold" && released++ > 0 && it.count("client/track") < 2
-      yield* TestClock.adjust("5 seconds")
-      const sent = it.operations.lastIndexOf("lock/hold")
-      assert.include(it.operations.slice(0, sent).slice(it.operations.indexOf("lock/hold")), "client/track")
-      assert.include(it.operations.slice(sent), "client/track")
-    }).pipe(Effect.scoped)
-  )
+test("A lock is watched again after the release of an inner hold that was sent a second time", function* () {
+  const it = yield* site()
+  const body = Effect.andThen(Effect.sleep("3 seconds"), Lock.withLock(Effect.void, "a"))
+  yield* Lock.withLock(Effect.andThen(body, Effect.never), "a").pipe(as(it.client), background)
+  yield* TestClock.adjust("1 second")
+  yield* it.begin
+  yield* TestClock.adjust("1 second")
+  let released = 0
+  // the first is the re-entry
+  it.refuses = (operation) => operation === "lock/hold" && released++ > 0 && it.count("client/track") < 2
+  yield* TestClock.adjust("5 seconds")
+  const sent = it.operations.lastIndexOf("lock/hold")
+  assert.include(it.operations.slice(0, sent).slice(it.operations.indexOf("lock/hold")), "client/track")
+  assert.include(it.operations.slice(sent), "client/track")
+})
 
-  it.effect(
-    "A reader that renews its lease has the others of its process verified, which are no longer told of a loss",
-    () =>
-      Effect.gen(function* () {
-        expectWarning(/^The lock's scope has closed, but its release went wrong\./)
-        const it = yield* site()
-        const { readLock } = ReadWriteLock.make("a")
-        const other = yield* hold(it.client, readLock)
-        const holding = yield* Lock.scoped(readLock).pipe(as(it.client))
-        yield* TestClock.adjust("1 second")
-        yield* it.begin
-        yield* TestClock.adjust("2 seconds")
-        yield* holding.renew()
-        const keys = ["a", "silent:a", "stem:a", "notes:a"]
-        yield* Effect.orDie(runOperation(it.store, "read_lock/force_release", keys, ["PUBLISH"]))
-        yield* TestClock.adjust("1 second")
-        assert.isTrue(isLost(other))
-      }).pipe(Effect.scoped)
-  )
+test("A reader that renews its lease has the others of its process verified, which are no longer told of a loss", function* () {
+  expectWarning(/^The lock's scope has closed, but its release went wrong\./)
+  const it = yield* site()
+  const { readLock } = ReadWriteLock.make("a")
+  const other = yield* hold(it.client, readLock)
+  const holding = yield* Lock.scoped(readLock).pipe(as(it.client))
+  yield* TestClock.adjust("1 second")
+  yield* it.begin
+  yield* TestClock.adjust("2 seconds")
+  yield* holding.renew()
+  const keys = ["a", "silent:a", "stem:a", "notes:a"]
+  yield* Effect.orDie(runOperation(it.store, "read_lock/force_release", keys, ["PUBLISH"]))
+  yield* TestClock.adjust("1 second")
+  assert.isTrue(isLost(other))
+})
 
-  it.effect(
-    "A reader is verified after a request of its process that was denied, as that may have written its key",
-    () =>
-      Effect.gen(function* () {
-        const it = yield* site()
-        const { readLock, writeLock } = ReadWriteLock.make("a")
-        const section = yield* hold(it.client, readLock)
-        yield* TestClock.adjust("1 second")
-        yield* it.begin
-        yield* TestClock.adjust("2 seconds")
-        it.operations.length = 0
-        yield* TestClock.adjust("2 seconds")
-        assert.strictEqual(it.count("read_lock/renew"), 0)
-        assert.isTrue(Option.isNone(yield* Lock.tryScoped(writeLock).pipe(as(it.client))))
-        yield* TestClock.adjust("1 second")
-        assert.strictEqual(it.count("read_lock/renew"), 1)
-        assert.isFalse(isLost(section))
-      }).pipe(Effect.scoped)
-  )
+test("A reader is verified after a request of its process that was denied, as that may have written its key", function* () {
+  const it = yield* site()
+  const { readLock, writeLock } = ReadWriteLock.make("a")
+  const section = yield* hold(it.client, readLock)
+  yield* TestClock.adjust("1 second")
+  yield* it.begin
+  yield* TestClock.adjust("2 seconds")
+  it.operations.length = 0
+  yield* TestClock.adjust("2 seconds")
+  assert.strictEqual(it.count("read_lock/renew"), 0)
+  assert.isTrue(Option.isNone(yield* Lock.tryScoped(writeLock).pipe(as(it.client))))
+  yield* TestClock.adjust("1 second")
+  assert.strictEqual(it.count("read_lock/renew"), 1)
+  assert.isFalse(isLost(section))
+})
 
-  it.effect(
-    "A reader whose key has changed is watched before it is verified, and again behind what may have extended it",
-    () =>
-      Effect.gen(function* () {
-        const it = yield* site()
-        yield* hold(it.client, ReadWriteLock.make("a").readLock)
-        yield* TestClock.adjust("1 second")
-        yield* it.begin
-        yield* TestClock.adjust("2 seconds")
-        it.operations.length = 0
-        yield* it.tell("a")
-        yield* TestClock.adjust("2 seconds")
-        assert.deepStrictEqual(it.operations, ["client/track", "read_lock/renew", "client/track"])
-      }).pipe(Effect.scoped)
-  )
+test("A reader whose key has changed is watched before it is verified, and again behind what may have extended it", function* () {
+  const it = yield* site()
+  yield* hold(it.client, ReadWriteLock.make("a").readLock)
+  yield* TestClock.adjust("1 second")
+  yield* it.begin
+  yield* TestClock.adjust("2 seconds")
+  it.operations.length = 0
+  yield* it.tell("a")
+  yield* TestClock.adjust("2 seconds")
+  assert.deepStrictEqual(it.operations, ["client/track", "read_lock/renew", "client/track"])
+})
 
-  it.effect("The key that several readers share is watched once", () =>
-    Effect.gen(function* () {
-      const it = yield* site()
-      const section = yield* hold(it.client, ReadWriteLock.make("a").readLock)
-      yield* hold(it.client, ReadWriteLock.make("a").readLock)
-      yield* hold(it.client, ReadWriteLock.make("b").readLock)
-      yield* TestClock.adjust("1 second")
-      yield* it.begin
-      yield* TestClock.adjust("2 seconds")
-      assert.sameMembers([...it.tracked], ["a", "b"])
-      it.operations.length = 0
-      yield* Fiber.interrupt(section)
-      yield* TestClock.adjust("2 seconds")
-      assert.deepStrictEqual(it.operations.slice(1), ["client/track", "read_lock/renew", "client/track"])
-    }).pipe(Effect.scoped)
-  )
+test("The key that several readers share is watched once", function* () {
+  const it = yield* site()
+  const section = yield* hold(it.client, ReadWriteLock.make("a").readLock)
+  yield* hold(it.client, ReadWriteLock.make("a").readLock)
+  yield* hold(it.client, ReadWriteLock.make("b").readLock)
+  yield* TestClock.adjust("1 second")
+  yield* it.begin
+  yield* TestClock.adjust("2 seconds")
+  assert.sameMembers([...it.tracked], ["a", "b"])
+  it.operations.length = 0
+  yield* Fiber.interrupt(section)
+  yield* TestClock.adjust("2 seconds")
+  assert.deepStrictEqual(it.operations.slice(1), ["client/track", "read_lock/renew", "client/track"])
+})
 
-  it.effect("Readers with fixed leases of different lengths are verified together, each up to its own end", () =>
-    Effect.gen(function* () {
-      const it = yield* site()
-      const { readLock } = ReadWriteLock.make("a")
-      const leases = ["1 hour", "10 minutes", "30 minutes"] as const
-      yield* Effect.forEach(leases, (leaseTime) =>
-        Effect.never.pipe(
-          Lock.withLock(readLock, { leaseTime }),
-          as(it.client),
-          Effect.forkChild({ startImmediately: true })
-        )
-      )
-      yield* TestClock.adjust("1 second")
-      yield* it.begin
-      yield* TestClock.adjust("2 seconds")
-      it.operations.length = 0
-      yield* it.tell("a")
-      yield* TestClock.adjust("2 seconds")
-      assert.deepStrictEqual(it.operations, ["client/track", "read_lock/renew", "client/track"])
-    }).pipe(Effect.scoped)
+test("Readers with fixed leases of different lengths are verified together, each up to its own end", function* () {
+  const it = yield* site()
+  const { readLock } = ReadWriteLock.make("a")
+  const leases = ["1 hour", "10 minutes", "30 minutes"] as const
+  yield* Effect.forEach(leases, (leaseTime) =>
+    Effect.never.pipe(Lock.withLock(readLock, { leaseTime }), as(it.client), background)
   )
+  yield* TestClock.adjust("1 second")
+  yield* it.begin
+  yield* TestClock.adjust("2 seconds")
+  it.operations.length = 0
+  yield* it.tell("a")
+  yield* TestClock.adjust("2 seconds")
+  assert.deepStrictEqual(it.operations, ["client/track", "read_lock/renew", "client/track"])
+})
 
-  it.effect("A key that changes all the time is verified at most every 50 ms", () =>
-    Effect.gen(function* () {
-      const it = yield* site()
-      yield* hold(it.client, ReadWriteLock.make("a").readLock)
-      yield* TestClock.adjust("1 second")
-      yield* it.begin
-      yield* TestClock.adjust("2 seconds")
-      it.operations.length = 0
-      for (let i = 0; i < 1000; i++) {
-        yield* it.tell("a")
-        yield* TestClock.adjust(1)
-      }
-      const count = it.count("read_lock/renew")
-      assert.isAtLeast(count, 19)
-      assert.isAtMost(count, 21)
-    }).pipe(Effect.scoped)
-  )
+test("A key that changes all the time is verified at most every 50 ms", function* () {
+  const it = yield* site()
+  yield* hold(it.client, ReadWriteLock.make("a").readLock)
+  yield* TestClock.adjust("1 second")
+  yield* it.begin
+  yield* TestClock.adjust("2 seconds")
+  it.operations.length = 0
+  for (let i = 0; i < 1000; i++) {
+    yield* it.tell("a")
+    yield* TestClock.adjust(1)
+  }
+  const count = it.count("read_lock/renew")
+  assert.isAtLeast(count, 19)
+  assert.isAtMost(count, 21)
+})
 
-  it.effect("A lock is watched once it is a second old", () =>
-    Effect.gen(function* () {
-      const it = yield* site()
-      yield* hold(it.client, "a")
-      yield* TestClock.adjust("1 second")
-      yield* it.begin
-      yield* TestClock.adjust("500 millis")
-      yield* hold(it.client, "b")
-      yield* TestClock.adjust("900 millis")
-      yield* it.tell("b")
-      yield* TestClock.adjust("50 millis")
-      assert.strictEqual(it.count("client/track"), 1)
-      yield* TestClock.adjust("1 second")
-      assert.strictEqual(it.count("client/track"), 2)
-    }).pipe(Effect.scoped)
-  )
+test("A lock is watched once it is a second old", function* () {
+  const it = yield* site()
+  yield* hold(it.client, "a")
+  yield* TestClock.adjust("1 second")
+  yield* it.begin
+  yield* TestClock.adjust("500 millis")
+  yield* hold(it.client, "b")
+  yield* TestClock.adjust("900 millis")
+  yield* it.tell("b")
+  yield* TestClock.adjust("50 millis")
+  assert.strictEqual(it.count("client/track"), 1)
+  yield* TestClock.adjust("1 second")
+  assert.strictEqual(it.count("client/track"), 2)
+})
 
-  it.effect("Nothing is sent for a lock of another name, nor once the lock is free", () =>
-    Effect.gen(function* () {
-      const it = yield* site()
-      const section = yield* hold(it.client)
-      yield* TestClock.adjust("1 second")
-      yield* it.begin
-      yield* TestClock.adjust("2 seconds")
-      it.operations.length = 0
-      yield* it.tell("b")
-      yield* TestClock.adjust("2 seconds")
-      yield* Fiber.interrupt(section)
-      yield* it.tell("a")
-      yield* TestClock.adjust("2 seconds")
-      assert.notInclude(it.operations, "lock/renew")
-      assert.notInclude(it.operations, "client/track")
-    }).pipe(Effect.scoped)
-  )
+test("Nothing is sent for a lock of another name, nor once the lock is free", function* () {
+  const it = yield* site()
+  const section = yield* hold(it.client)
+  yield* TestClock.adjust("1 second")
+  yield* it.begin
+  yield* TestClock.adjust("2 seconds")
+  it.operations.length = 0
+  yield* it.tell("b")
+  yield* TestClock.adjust("2 seconds")
+  yield* Fiber.interrupt(section)
+  yield* it.tell("a")
+  yield* TestClock.adjust("2 seconds")
+  assert.notInclude(it.operations, "lock/renew")
+  assert.notInclude(it.operations, "client/track")
+})
 
-  it.effect("Nothing is sent to a store that refuses to tell, or that has not begun", () =>
-    Effect.gen(function* () {
-      const it = yield* site()
-      yield* hold(it.client)
-      yield* TestClock.adjust("5 seconds")
-      yield* Queue.fail(
-        it.told,
-        new LockStoreError({ operation: "tracking", lock: "", reason: "NoPermission", cause: undefined })
-      )
-      yield* TestClock.adjust("5 seconds")
-      assert.notInclude(it.operations, "lock/renew")
-      assert.notInclude(it.operations, "client/track")
-    }).pipe(Effect.scoped)
+test("Nothing is sent to a store that refuses to tell, or that has not begun", function* () {
+  const it = yield* site()
+  yield* hold(it.client)
+  yield* TestClock.adjust("5 seconds")
+  yield* Queue.fail(
+    it.told,
+    new LockStoreError({ operation: "tracking", lock: "", reason: "NoPermission", cause: undefined })
   )
+  yield* TestClock.adjust("5 seconds")
+  assert.notInclude(it.operations, "lock/renew")
+  assert.notInclude(it.operations, "client/track")
+})
 
-  it.effect("All locks are verified when the store begins to tell again", () =>
-    Effect.gen(function* () {
-      const it = yield* site()
-      const sections = yield* Effect.forEach(["a", "b"], (name) => hold(it.client, name))
-      yield* TestClock.adjust("1 second")
-      yield* it.begin
-      yield* TestClock.adjust("2 seconds")
-      yield* it.delete("b")
-      yield* TestClock.adjust("2 seconds")
-      assert.deepStrictEqual(sections.map(isLost), [false, false])
-      yield* it.begin
-      yield* TestClock.adjust("0 seconds")
-      assert.deepStrictEqual(sections.map(isLost), [false, true])
-    }).pipe(Effect.scoped)
-  )
+test("All locks are verified when the store begins to tell again", function* () {
+  const it = yield* site()
+  const sections = yield* Effect.forEach(["a", "b"], (name) => hold(it.client, name))
+  yield* TestClock.adjust("1 second")
+  yield* it.begin
+  yield* TestClock.adjust("2 seconds")
+  yield* it.delete("b")
+  yield* TestClock.adjust("2 seconds")
+  assert.deepStrictEqual(sections.map(isLost), [false, false])
+  yield* it.begin
+  yield* TestClock.adjust("0 seconds")
+  assert.deepStrictEqual(sections.map(isLost), [false, true])
+})
 
-  it.effect("A quorum is told of a loss also by a member that could not be reached at first", () =>
-    Effect.gen(function* () {
-      expectWarning(/^One server of the quorum cannot be reached yet/)
-      const member = Effect.gen(function* () {
-        const server = yield* testStore()
-        const told = yield* Queue.unbounded<RedisDriver.Signal, LockStoreError>()
-        let timesAsked = 0
-        const invalidations = Stream.suspend(() => {
-          timesAsked++
-          return Stream.fromQueue(told)
-        })
-        return {
-          timesAsked: () => timesAsked,
-          begin: Queue.offer(told, { _tag: "Subscribed" }),
-          lose: Effect.andThen(server.delete("a"), Queue.offer(told, { _tag: "Message", message: "a" })),
-          layer: clientLayer({ ...server.store, invalidations }, hour)
-        }
-      })
-      const [one, two, three] = [yield* member, yield* member, yield* member]
-      let isUp = false
-      const late = Layer.unwrap(
-        Effect.suspend(() => (isUp ? Effect.succeed(three.layer) : Effect.fail(unreachable("connect", "server 3"))))
-      )
-      const client = yield* serviceOf(RedisLock.layerQuorum([one.layer, two.layer, late]))
-      // its members are asked to tell from its first lock on
-      yield* hold(client, "b")
-      yield* TestClock.adjust("1 second")
-      for (const member of [one, two]) yield* member.begin
-      yield* TestClock.adjust("1 minute")
-      isUp = true
-      yield* TestClock.adjust("1 minute")
-      yield* three.begin
-      const section = yield* hold(client, "a")
-      yield* TestClock.adjust("3 seconds")
-      yield* one.lose
-      yield* TestClock.adjust("1 second")
-      assert.isFalse(isLost(section), "a majority still has it")
-      yield* three.lose
-      yield* TestClock.adjust("1 second")
-      assert.isTrue(isLost(section))
-      assert.strictEqual(one.timesAsked(), 1, "a member that is away does not disturb the others")
-    }).pipe(Effect.scoped)
+test("A quorum is told of a loss also by a member that could not be reached at first", function* () {
+  expectWarning(/^One server of the quorum cannot be reached yet/)
+  const member = Effect.gen(function* () {
+    const server = yield* testStore()
+    const told = yield* Queue.unbounded<RedisDriver.Signal, LockStoreError>()
+    let timesAsked = 0
+    const invalidations = Stream.suspend(() => {
+      timesAsked++
+      return Stream.fromQueue(told)
+    })
+    return {
+      timesAsked: () => timesAsked,
+      begin: Queue.offer(told, { _tag: "Subscribed" }),
+      lose: Effect.andThen(server.delete("a"), Queue.offer(told, { _tag: "Message", message: "a" })),
+      layer: clientLayer({ ...server.store, invalidations }, hour)
+    }
+  })
+  const [one, two, three] = [yield* member, yield* member, yield* member]
+  let isUp = false
+  const late = Layer.unwrap(
+    Effect.suspend(() => (isUp ? Effect.succeed(three.layer) : Effect.fail(unreachable("connect", "server 3"))))
   )
+  const client = yield* serviceOf(RedisLock.layerQuorum([one.layer, two.layer, late]))
+  // its members are asked to tell from its first lock on
+  yield* hold(client, "b")
+  yield* TestClock.adjust("1 second")
+  for (const member of [one, two]) yield* member.begin
+  yield* TestClock.adjust("1 minute")
+  isUp = true
+  yield* TestClock.adjust("1 minute")
+  yield* three.begin
+  const section = yield* hold(client, "a")
+  yield* TestClock.adjust("3 seconds")
+  yield* one.lose
+  yield* TestClock.adjust("1 second")
+  assert.isFalse(isLost(section), "a majority still has it")
+  yield* three.lose
+  yield* TestClock.adjust("1 second")
+  assert.isTrue(isLost(section))
+  assert.strictEqual(one.timesAsked(), 1, "a member that is away does not disturb the others")
 })

@@ -1,11 +1,12 @@
 /**
  * How many turns in a row a process has of a lock that it hands over to itself.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { Lock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
+import { test } from "../kit/test.ts"
 
 /** Fibers that enter a section again and again; notes who is inside. */
 const takeTurns = Effect.fnUntraced(function* (
@@ -16,10 +17,7 @@ const takeTurns = Effect.fnUntraced(function* (
   entered: Array<string>,
   options?: Pick<Lock.AcquireOptions, "minHold">
 ) {
-  const section = Effect.andThen(
-    Effect.sync(() => entered.push(who)),
-    Effect.sleep(sectionMillis)
-  )
+  const section = Effect.sync(() => entered.push(who)).pipe(Effect.andThen(Effect.sleep(sectionMillis)))
   for (let i = 0; i < fibers; i++) {
     yield* Effect.forkScoped(Effect.forever(Lock.withLock(section, "a", options)).pipe(as(service)), {
       startImmediately: true
@@ -41,54 +39,44 @@ const rowsOf = (who: string, entered: ReadonlyArray<string>): ReadonlyArray<numb
   return rows.slice(1)
 }
 
-describe("turns in a row", () => {
-  for (const [sectionMillis, turns, why] of [
-    [100, 9, "eight that it has handed over to itself, and the first"],
-    [0.25, 21, "as many as fit into five milliseconds, and the first"]
+for (const [sectionMillis, turns, why] of [
+  [100, 9, "eight that it has handed over to itself, and the first"],
+  [0.25, 21, "as many as fit into five milliseconds, and the first"]
+] as const) {
+  test(`Sections of ${sectionMillis} ms: a process has ${turns} turns in a row, ${why}`, function* () {
+    const server = yield* testStore()
+    const entered: Array<string> = []
+    yield* takeTurns("a", yield* clientOf(server), 2, sectionMillis, entered)
+    yield* takeTurns("b", yield* clientOf(server), 1, sectionMillis, entered)
+    while (entered.length < 150) yield* TestClock.adjust(sectionMillis)
+    const rows = rowsOf("a", entered)
+    assert.isAbove(rows.length, 3)
+    assert.deepStrictEqual([...new Set(rows)], [turns])
+  })
+}
+
+test("With a minHold that is longer than its sections a process has one turn, and then each other one that waits", function* () {
+  const server = yield* testStore()
+  const entered: Array<string> = []
+  for (const [who, fibers] of [
+    ["a", 3],
+    ["b", 1],
+    ["c", 1]
   ] as const) {
-    it.effect(`Sections of ${sectionMillis} ms: a process has ${turns} turns in a row, ${why}`, () =>
-      Effect.gen(function* () {
-        const server = yield* testStore()
-        const entered: Array<string> = []
-        yield* takeTurns("a", yield* clientOf(server), 2, sectionMillis, entered)
-        yield* takeTurns("b", yield* clientOf(server), 1, sectionMillis, entered)
-        while (entered.length < 150) yield* TestClock.adjust(sectionMillis)
-        const rows = rowsOf("a", entered)
-        assert.isAbove(rows.length, 3)
-        assert.deepStrictEqual([...new Set(rows)], [turns])
-      }).pipe(Effect.scoped)
-    )
+    yield* takeTurns(who, yield* clientOf(server), fibers, 90, entered, { minHold: 100 })
   }
+  // so long that each of them has asked, and knows the lease
+  for (let i = 0; i < 600; i++) yield* TestClock.adjust(10)
+  assert.isAbove(entered.length, 45)
+  for (let i = 3; i + 3 <= entered.length; i++) {
+    assert.deepStrictEqual(entered.slice(i, i + 3).toSorted(), ["a", "b", "c"], entered.join(""))
+  }
+})
 
-  it.effect(
-    "With a minHold that is longer than its sections a process has one turn, and then each other one that waits",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* testStore()
-        const entered: Array<string> = []
-        for (const [who, fibers] of [
-          ["a", 3],
-          ["b", 1],
-          ["c", 1]
-        ] as const) {
-          yield* takeTurns(who, yield* clientOf(server), fibers, 90, entered, { minHold: 100 })
-        }
-        // so long that each of them has asked, and knows the lease
-        for (let i = 0; i < 600; i++) yield* TestClock.adjust(10)
-        assert.isAbove(entered.length, 45)
-        for (let i = 3; i + 3 <= entered.length; i++) {
-          assert.deepStrictEqual(entered.slice(i, i + 3).toSorted(), ["a", "b", "c"], entered.join(""))
-        }
-      }).pipe(Effect.scoped)
-  )
-
-  it.effect("A process that nobody competes with loses no time when it has had its turns", () =>
-    Effect.gen(function* () {
-      const server = yield* testStore()
-      const entered: Array<string> = []
-      yield* takeTurns("a", yield* clientOf(server), 3, 100, entered)
-      for (let i = 0; i < 40; i++) yield* TestClock.adjust(100)
-      assert.strictEqual(entered.length, 41)
-    }).pipe(Effect.scoped)
-  )
+test("A process that nobody competes with loses no time when it has had its turns", function* () {
+  const server = yield* testStore()
+  const entered: Array<string> = []
+  yield* takeTurns("a", yield* clientOf(server), 3, 100, entered)
+  for (let i = 0; i < 40; i++) yield* TestClock.adjust(100)
+  assert.strictEqual(entered.length, 41)
 })

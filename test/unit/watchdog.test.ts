@@ -1,91 +1,79 @@
 /**
  * Renewals that fail at an awkward moment.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Cause, Duration, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { type AcquireError, Lock, LockLost, type LockStore, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { as, clientOf, storeWith, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
+import { test } from "../kit/test.ts"
 
 describe("a reader that has lost its lock while the store could not be reached", () => {
-  it.effect("A reader that has lost its lock in an outage gives back its inner hold when the store is back", () =>
-    Effect.gen(function* () {
-      const server = yield* testStore()
-      const client = yield* clientOf(server)
-      const { readLock } = ReadWriteLock.make("a")
-      const section = yield* Effect.sync(() => void (server.isDown = true)).pipe(
-        Lock.withLock(readLock, { leaseTime: "10 minutes" }),
-        Effect.ignore,
-        Effect.andThen(Effect.never),
-        Lock.withLock(readLock, { leaseTime: "1 second" }),
-        as(client),
-        Effect.forkChild
-      )
-      yield* TestClock.adjust("10 seconds")
-      const error = Exit.findErrorOption(yield* Fiber.await(section))
-      assert.strictEqual(Option.getOrUndefined(error)?._tag, "LockLost")
-      server.isDown = false
-      assert.isFalse(yield* server.isFree("a"))
-      yield* TestClock.adjust("2 seconds")
-      assert.isTrue(yield* server.isFree("a"))
-    }).pipe(Effect.scoped)
-  )
+  test("A reader that has lost its lock in an outage gives back its inner hold when the store is back", function* () {
+    const [server, client] = yield* storeWith({})
+    const { readLock } = ReadWriteLock.make("a")
+    const section = yield* Effect.sync(() => void (server.isDown = true)).pipe(
+      Lock.withLock(readLock, { leaseTime: "10 minutes" }),
+      Effect.ignore,
+      Effect.andThen(Effect.never),
+      Lock.withLock(readLock, { leaseTime: "1 second" }),
+      as(client),
+      Effect.forkChild
+    )
+    yield* TestClock.adjust("10 seconds")
+    const error = Exit.findErrorOption(yield* Fiber.await(section))
+    assert.strictEqual(Option.getOrUndefined(error)?._tag, "LockLost")
+    server.isDown = false
+    assert.isFalse(yield* server.isFree("a"))
+    yield* TestClock.adjust("2 seconds")
+    assert.isTrue(yield* server.isFree("a"))
+  })
 })
 
 describe("the watchdog", () => {
-  it.effect(
-    "The watchdog renews a reader's outer hold while an inner one with a longer fixed lease runs, which does not keep it",
-    () =>
-      Effect.gen(function* () {
-        const client = yield* clientOf(yield* testStore())
-        const { readLock } = ReadWriteLock.make("a")
-        const section = yield* Effect.sleep("100 seconds").pipe(
-          Lock.withLock(readLock, { leaseTime: "10 minutes" }),
-          Effect.andThen(Effect.sleep("100 seconds")),
-          Effect.as("done"),
-          Lock.withLock(readLock),
-          as(client),
-          Effect.forkChild
-        )
-        for (let i = 0; i < 21; i++) yield* TestClock.adjust("10 seconds")
-        assert.strictEqual(yield* Fiber.join(section), "done")
-      }).pipe(Effect.scoped)
-  )
+  test("The watchdog renews a reader's outer hold while an inner one with a longer fixed lease runs, which does not keep it", function* () {
+    const client = yield* clientOf(yield* testStore())
+    const { readLock } = ReadWriteLock.make("a")
+    const section = yield* Effect.sleep("100 seconds").pipe(
+      Lock.withLock(readLock, { leaseTime: "10 minutes" }),
+      Effect.andThen(Effect.sleep("100 seconds")),
+      Effect.as("done"),
+      Lock.withLock(readLock),
+      as(client),
+      Effect.forkChild
+    )
+    for (let i = 0; i < 21; i++) yield* TestClock.adjust("10 seconds")
+    assert.strictEqual(yield* Fiber.join(section), "done")
+  })
 
-  it.effect(
-    "The watchdog watches the outer hold of a fixed lease although a renewal for the inner one fails after that has ended",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* testStore()
-        const client = yield* clientOf(
-          {
-            ...server,
-            store: wrappedStore(server.store, ({ fail, operation, run }) =>
-              operation === "lock/renew" ? Effect.andThen(Effect.sleep(300), fail()) : run()
-            )
-          },
-          { watchdogLeaseTime: 1200 }
+  test("The watchdog watches the outer hold of a fixed lease although a renewal for the inner one fails after that has ended", function* () {
+    const server = yield* testStore()
+    const client = yield* clientOf(
+      {
+        ...server,
+        store: wrappedStore(server.store, ({ fail, operation, run }) =>
+          operation === "lock/renew" ? Effect.andThen(Effect.sleep(300), fail()) : run()
         )
-        const section = yield* Effect.sleep(500).pipe(
-          Lock.withLock("a"),
-          Effect.andThen(Effect.never),
-          Lock.withLock("a", { leaseTime: 1000 }),
-          as(client),
-          Effect.forkChild
-        )
-        // asked for at 400, gone when the inner section ends at 500, refused at 700
-        yield* TestClock.adjust(1100)
-        assert.isUndefined(section.pollUnsafe())
-        yield* TestClock.adjust(100)
-        const exit = section.pollUnsafe()
-        assert.isTrue(exit !== undefined && Exit.isFailure(exit))
-        const error = Option.getOrThrow(
-          Cause.findErrorOption((exit as Exit.Failure<never, AcquireError | LockLost>).cause)
-        )
-        assert.instanceOf(error, LockLost)
-      })
-  )
+      },
+      { watchdogLeaseTime: 1200 }
+    )
+    const section = yield* Effect.sleep(500).pipe(
+      Lock.withLock("a"),
+      Effect.andThen(Effect.never),
+      Lock.withLock("a", { leaseTime: 1000 }),
+      as(client),
+      Effect.forkChild
+    )
+    // asked for at 400, gone when the inner section ends at 500, refused at 700
+    yield* TestClock.adjust(1100)
+    assert.isUndefined(section.pollUnsafe())
+    yield* TestClock.adjust(100)
+    const exit = section.pollUnsafe()
+    assert.isTrue(exit !== undefined && Exit.isFailure(exit))
+    const error = Option.getOrThrow(Cause.findErrorOption((exit as Exit.Failure<never, AcquireError | LockLost>).cause))
+    assert.instanceOf(error, LockLost)
+  })
 
   /** A server whose replies to an operation are on their way for so long. */
   const answeringLate = Effect.fnUntraced(function* (operation: LockStore.Operation, lateMillis: number) {
@@ -96,38 +84,34 @@ describe("the watchdog", () => {
     return { ...server, store }
   })
 
-  it.effect("A renewed lease counts from when its renewal was sent, however long the reply takes", () =>
-    Effect.gen(function* () {
-      const server = yield* answeringLate("lock/renew", 400)
-      yield* Effect.gen(function* () {
-        const holding = yield* Lock.scoped("a")
-        while (!server.operations.includes("lock/renew")) yield* TestClock.adjust(10)
-        const before = Duration.toMillis(yield* holding.remaining)
-        yield* TestClock.adjust(400)
-        const after = Duration.toMillis(yield* holding.remaining)
-        assert.isAbove(after, before, "it is renewed")
-        assert.isAtMost(after, 3000 - 400)
-      }).pipe(Effect.scoped, as(yield* clientOf(server, { watchdogLeaseTime: 3000 })))
-    }).pipe(Effect.scoped)
-  )
+  test("A renewed lease counts from when its renewal was sent, however long the reply takes", function* () {
+    const server = yield* answeringLate("lock/renew", 400)
+    yield* Effect.gen(function* () {
+      const holding = yield* Lock.scoped("a")
+      while (!server.operations.includes("lock/renew")) yield* TestClock.adjust(10)
+      const before = Duration.toMillis(yield* holding.remaining)
+      yield* TestClock.adjust(400)
+      const after = Duration.toMillis(yield* holding.remaining)
+      assert.isAbove(after, before, "it is renewed")
+      assert.isAtMost(after, 3000 - 400)
+    }).pipe(Effect.scoped, as(yield* clientOf(server, { watchdogLeaseTime: 3000 })))
+  })
 
-  it.effect("A renewal of a reader extends no inner hold that was confirmed after it was sent", () =>
-    Effect.gen(function* () {
-      const server = yield* answeringLate("read_lock/renew", 500)
-      const { readLock } = ReadWriteLock.make("a")
-      yield* Effect.gen(function* () {
-        const [outer, inner] = [yield* Scope.make(), yield* Scope.make()]
-        yield* Scope.provide(Lock.scoped(readLock), outer)
-        while (!server.operations.includes("read_lock/renew")) yield* TestClock.adjust(10)
-        yield* TestClock.adjust(50)
-        const holding = yield* Scope.provide(Lock.scoped(readLock, { leaseTime: 1500 }), inner)
-        // the reply; that of the next renewal, which was sent with the inner hold, comes later
-        yield* TestClock.adjust(460)
-        yield* Scope.close(outer, Exit.void)
-        assert.isAtMost(Duration.toMillis(yield* holding.remaining), 1500 - 460)
-        yield* Scope.close(inner, Exit.void)
-      }).pipe(Lock.withOwner, as(yield* clientOf(server, { watchdogLeaseTime: 6000 })))
-      assert.isTrue(yield* server.isFree("a"))
-    }).pipe(Effect.scoped)
-  )
+  test("A renewal of a reader extends no inner hold that was confirmed after it was sent", function* () {
+    const server = yield* answeringLate("read_lock/renew", 500)
+    const { readLock } = ReadWriteLock.make("a")
+    yield* Effect.gen(function* () {
+      const [outer, inner] = [yield* Scope.make(), yield* Scope.make()]
+      yield* Scope.provide(Lock.scoped(readLock), outer)
+      while (!server.operations.includes("read_lock/renew")) yield* TestClock.adjust(10)
+      yield* TestClock.adjust(50)
+      const holding = yield* Scope.provide(Lock.scoped(readLock, { leaseTime: 1500 }), inner)
+      // the reply; that of the next renewal, which was sent with the inner hold, comes later
+      yield* TestClock.adjust(460)
+      yield* Scope.close(outer, Exit.void)
+      assert.isAtMost(Duration.toMillis(yield* holding.remaining), 1500 - 460)
+      yield* Scope.close(inner, Exit.void)
+    }).pipe(Lock.withOwner, as(yield* clientOf(server, { watchdogLeaseTime: 6000 })))
+    assert.isTrue(yield* server.isFree("a"))
+  })
 })
