@@ -1,11 +1,12 @@
 import { RedisServer, TcpProxy } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { client, isAlive, isDead, start } from "./redisLock.ts"
 import { freshName } from "../kit/names.ts"
 import { until } from "../kit/eventually.ts"
+import { testLive } from "../kit/test.ts"
 
 const exists = (redis: Redis, name: string) =>
   Effect.map(
@@ -35,8 +36,9 @@ const survivedByChild = [
 ]
 
 describe("when Redis says that the lock is not ours", { concurrent: true }, () => {
-  it.live("A command whose lock is lost gets SIGTERM, and redis-lock exits with 70, whatever the command's code", () =>
-    Effect.gen(function* () {
+  testLive(
+    "A command whose lock is lost gets SIGTERM, and redis-lock exits with 70, whatever the command's code",
+    function* () {
       const name = freshName("cli")
       const redis = yield* client()
       // long enough that on a slow machine it is Redis that says so, not the clock
@@ -46,33 +48,32 @@ describe("when Redis says that the lock is not ours", { concurrent: true }, () =
       const ended = yield* running.ended
       assert.deepStrictEqual([ended.code, ended.stdout], [70, `pid ${pid}\nstopped\n`])
       assert.match(ended.stderr, /^redis-lock: Lock ".*" was lost: .*force-released.* Stopping the command\.\n$/)
-    })
+    }
   )
 
-  it.live(
+  testLive(
     "A command whose permit is lost is stopped, and redis-lock says of which semaphore and what to look for",
-    () =>
-      Effect.gen(function* () {
-        const name = freshName("cli")
-        const redis = yield* client()
-        const running = yield* start(["run", "--permits", "2", "--lease", "9s", name, "--", ...obedient])
-        yield* running.number("pid")
-        yield* Effect.promise(() => redis.del(`{${name}}:timeout`))
-        const ended = yield* running.ended
-        assert.strictEqual(ended.code, 70)
-        assert.strictEqual(
-          ended.stderr,
-          `redis-lock: The hold of 1 permit of semaphore "${name}" was lost: Redis no longer has it: it was released by its id, or its semaphore was force-released, deleted or evicted, or Redis lost its data. Find out who did that; INFO tells evicted_keys and uptime_in_seconds. Stopping the command.\n`
-        )
-        yield* Effect.promise(() => redis.del(name))
-      })
+    function* () {
+      const name = freshName("cli")
+      const redis = yield* client()
+      const running = yield* start(["run", "--permits", "2", "--lease", "9s", name, "--", ...obedient])
+      yield* running.number("pid")
+      yield* Effect.promise(() => redis.del(`{${name}}:timeout`))
+      const ended = yield* running.ended
+      assert.strictEqual(ended.code, 70)
+      assert.strictEqual(
+        ended.stderr,
+        `redis-lock: The hold of 1 permit of semaphore "${name}" was lost: Redis no longer has it: it was released by its id, or its semaphore was force-released, deleted or evicted, or Redis lost its data. Find out who did that; INFO tells evicted_keys and uptime_in_seconds. Stopping the command.\n`
+      )
+      yield* Effect.promise(() => redis.del(name))
+    }
   )
 
-  it.live.each([
+  for (const [what, command] of [
     ["a command that ignores SIGTERM", stubborn],
     ["a child that ignores SIGTERM and outlives the command", survivedByChild]
-  ] as const)("After the loss of the lock SIGKILL ends %s", ([, command]) =>
-    Effect.gen(function* () {
+  ] as const) {
+    testLive(`After the loss of the lock SIGKILL ends ${what}`, function* () {
       const name = freshName("cli")
       const redis = yield* client()
       const running = yield* start(["run", "--lease", "1s", name, "--", ...command])
@@ -83,24 +84,23 @@ describe("when Redis says that the lock is not ours", { concurrent: true }, () =
       yield* until("the parent process has ended", isDead(parent))
       yield* until("the child process has ended", isDead(child))
     })
-  )
+  }
 
-  it.live("After the loss of the lock, the lock of another owner is left alone", () =>
-    Effect.gen(function* () {
-      const name = freshName("cli")
-      const redis = yield* client()
-      const running = yield* start(["run", "--lease", "1s", name, "--", ...obedient])
-      yield* running.number("pid")
-      const other = "00000000-0000-0000-0000-000000000000:1"
-      yield* Effect.promise(() => redis.multi().del(name).hset(name, other, 1).exec())
-      assert.strictEqual((yield* running.ended).code, 70)
-      assert.deepStrictEqual(yield* Effect.promise(() => redis.hgetall(name)), { [other]: "1" })
-      yield* Effect.promise(() => redis.del(name))
-    })
-  )
+  testLive("After the loss of the lock, the lock of another owner is left alone", function* () {
+    const name = freshName("cli")
+    const redis = yield* client()
+    const running = yield* start(["run", "--lease", "1s", name, "--", ...obedient])
+    yield* running.number("pid")
+    const other = "00000000-0000-0000-0000-000000000000:1"
+    yield* Effect.promise(() => redis.multi().del(name).hset(name, other, 1).exec())
+    assert.strictEqual((yield* running.ended).code, 70)
+    assert.deepStrictEqual(yield* Effect.promise(() => redis.hgetall(name)), { [other]: "1" })
+    yield* Effect.promise(() => redis.del(name))
+  })
 
-  it.live("redis-lock exits with 70 although the command has succeeded, if the release finds the lock lost", () =>
-    Effect.gen(function* () {
+  testLive(
+    "redis-lock exits with 70 although the command has succeeded, if the release finds the lock lost",
+    function* () {
       const name = freshName("cli")
       const redis = yield* client()
       const running = yield* start(["run", "--lease", "1h", name, "--", "sh", "-c", "echo ready; read line; exit 0"])
@@ -110,46 +110,44 @@ describe("when Redis says that the lock is not ours", { concurrent: true }, () =
       const ended = yield* running.ended
       assert.strictEqual(ended.code, 70)
       assert.match(ended.stderr, /^redis-lock: Lock ".*" was lost: /)
-    })
+    }
   )
 })
 
 describe("when Redis cannot be reached any more", { concurrent: true }, () => {
-  it.live("Without Redis the whole group is dead before the lease ends, even if it ignores SIGTERM", () =>
-    Effect.gen(function* () {
-      const name = freshName("cli")
-      const redis = yield* client()
-      const proxy = yield* TcpProxy.make({ target: redisUrl })
-      const args = ["run", "--lease", "6s", "--redis", proxy.url, name, "--", ...stubborn]
-      const running = yield* start(args)
-      const parent = yield* running.number("parent")
-      const child = yield* running.number("child")
-      yield* proxy.stall
-      while (true) {
-        // in this order: alive after the lease was seen to be over is too long
-        const held = yield* exists(redis, name)
-        const alive = (yield* isAlive(parent)) || (yield* isAlive(child))
-        if (!alive) break
-        assert.isTrue(held, "the command outlived the lease")
-        // at each moment
-        yield* Effect.sleep("20 millis")
-      }
-      const ended = yield* running.ended
-      assert.strictEqual(ended.code, 70)
-      assert.match(
-        ended.stderr,
-        /^redis-lock: Lock ".*" could not be renewed, as Redis does not answer or refuses; its lease ends in [\d.]+ s\. Stopping the/
-      )
-    })
-  )
+  testLive("Without Redis the whole group is dead before the lease ends, even if it ignores SIGTERM", function* () {
+    const name = freshName("cli")
+    const redis = yield* client()
+    const proxy = yield* TcpProxy.make({ target: redisUrl })
+    const args = ["run", "--lease", "6s", "--redis", proxy.url, name, "--", ...stubborn]
+    const running = yield* start(args)
+    const parent = yield* running.number("parent")
+    const child = yield* running.number("child")
+    yield* proxy.stall
+    while (true) {
+      // in this order: alive after the lease was seen to be over is too long
+      const held = yield* exists(redis, name)
+      const alive = (yield* isAlive(parent)) || (yield* isAlive(child))
+      if (!alive) break
+      assert.isTrue(held, "the command outlived the lease")
+      // at each moment
+      yield* Effect.sleep("20 millis")
+    }
+    const ended = yield* running.ended
+    assert.strictEqual(ended.code, 70)
+    assert.match(
+      ended.stderr,
+      /^redis-lock: Lock ".*" could not be renewed, as Redis does not answer or refuses; its lease ends in [\d.]+ s\. Stopping the/
+    )
+  })
 
-  it.live.each([
+  for (const [what, permits, title] of [
     ["", [], "Lock"],
     [" and has a permit", ["--permits", "2"], "The permit of semaphore"]
-  ] as const)(
-    "When Redis cannot be reached any more, the command%s gets SIGTERM first, and time to end in good order",
-    ([, permits, title]) =>
-      Effect.gen(function* () {
+  ] as const) {
+    testLive(
+      `When Redis cannot be reached any more, the command${what} gets SIGTERM first, and time to end in good order`,
+      function* () {
         const name = freshName("cli")
         const redis = yield* client()
         const proxy = yield* TcpProxy.make({ target: redisUrl })
@@ -163,35 +161,34 @@ describe("when Redis cannot be reached any more", { concurrent: true }, () => {
         assert.strictEqual(ended.code, 70)
         assert.include(ended.stderr, `redis-lock: ${title} "${name}" could not be renewed, as Redis does not answer or`)
         yield* Effect.promise(() => redis.del(name))
-      })
-  )
+      }
+    )
+  }
 
-  it.live("When Redis cannot be reached for a moment only, nothing happens to the command", () =>
-    Effect.gen(function* () {
-      const name = freshName("cli")
-      const redis = yield* client()
-      const proxy = yield* TcpProxy.make({ target: redisUrl })
-      const script = "echo ready; read line; exit 4"
-      const running = yield* start(["run", "--lease", "9s", "--redis", proxy.url, name, "--", "sh", "-c", script])
-      yield* running.says("ready\n")
-      yield* proxy.dropConnections
-      // renewed on a new connection
-      const before = yield* Effect.promise(() => redis.pttl(name))
-      yield* until("its lease has run for a second", async () => (await redis.pttl(name)) < before - 1000)
-      yield* until("it is renewed", async () => (await redis.pttl(name)) > before - 1000)
-      yield* running.write("\n")
-      assert.deepStrictEqual(yield* running.ended, { code: 4, stdout: "ready\n", stderr: "" })
-      assert.isFalse(yield* exists(redis, name))
-    })
-  )
+  testLive("When Redis cannot be reached for a moment only, nothing happens to the command", function* () {
+    const name = freshName("cli")
+    const redis = yield* client()
+    const proxy = yield* TcpProxy.make({ target: redisUrl })
+    const script = "echo ready; read line; exit 4"
+    const running = yield* start(["run", "--lease", "9s", "--redis", proxy.url, name, "--", "sh", "-c", script])
+    yield* running.says("ready\n")
+    yield* proxy.dropConnections
+    // renewed on a new connection
+    const before = yield* Effect.promise(() => redis.pttl(name))
+    yield* until("its lease has run for a second", async () => (await redis.pttl(name)) < before - 1000)
+    yield* until("it is renewed", async () => (await redis.pttl(name)) > before - 1000)
+    yield* running.write("\n")
+    assert.deepStrictEqual(yield* running.ended, { code: 4, stdout: "ready\n", stderr: "" })
+    assert.isFalse(yield* exists(redis, name))
+  })
 
-  it.live.each([
+  for (const [what, kind, expect] of [
     ["lock", [], "the lock frees itself when its lease ends"],
     ["permit", ["--permits", "2"], "the permits come back when their lease ends"]
-  ] as const)(
-    "If the command has ended by itself without Redis, its code stands, with a warning: %s",
-    ([, kind, expect]) =>
-      Effect.gen(function* () {
+  ] as const) {
+    testLive(
+      `If the command has ended by itself without Redis, its code stands, with a warning: ${what}`,
+      function* () {
         const server = yield* RedisServer.start()
         const script = "echo ready; read line; exit 3"
         const running = yield* start([
@@ -212,12 +209,14 @@ describe("when Redis cannot be reached any more", { concurrent: true }, () => {
         assert.deepStrictEqual([ended.code, ended.stdout], [3, "ready\n"])
         // before it perhaps one about the connection, and where that took long one about renewals
         assert.strictEqual(ended.stderr.split(expect).length, 2, ended.stderr)
-      })
-  )
+      }
+    )
+  }
 })
 
-it.live("A redis-lock that was stopped for longer than the lease kills the command as soon as it continues", () =>
-  Effect.gen(function* () {
+testLive(
+  "A redis-lock that was stopped for longer than the lease kills the command as soon as it continues",
+  function* () {
     const name = freshName("cli")
     const redis = yield* client()
     const running = yield* start(["run", "--lease", "1s", name, "--", ...stubborn])
@@ -232,5 +231,5 @@ it.live("A redis-lock that was stopped for longer than the lease kills the comma
     assert.strictEqual((yield* running.ended).code, 70)
     yield* until("the parent process has ended", isDead(parent))
     yield* until("the child process has ended", isDead(child))
-  })
+  }
 )

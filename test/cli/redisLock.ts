@@ -17,6 +17,9 @@ export const bin = fileURLToPath(
   new URL(`../../packages/cli/${process.env["REDIS_LOCK_CLI"] ?? "dist/bin.js"}`, import.meta.url)
 )
 
+const main = new URL("../../packages/cli/dist/main.js", import.meta.url).href
+const commandLines = fileURLToPath(new URL("../dist/cli/fixtures/commandLines.js", import.meta.url))
+
 export interface Ended {
   /** As a shell would report it. */
   readonly code: number
@@ -41,6 +44,8 @@ export interface Options {
   readonly env?: Record<string, string | undefined>
   /** What stdin has, and then ends. Default: nothing, and it stays open. */
   readonly stdin?: string
+  /** Default: {@link bin}. */
+  readonly program?: string
 }
 
 /** Inherited by the command that redis-lock runs, which has a process group of its own. */
@@ -55,7 +60,7 @@ export const start = (args: ReadonlyArray<string>, options: Options = {}): Effec
     let stderr = ""
     const child = yield* Effect.acquireRelease(
       Effect.sync(() => {
-        const child = spawn(process.execPath, [bin, ...args], {
+        const child = spawn(process.execPath, [options.program ?? bin, ...args], {
           env: { ...process.env, REDIS_URL: redisUrl, REDIS_QUORUM: undefined, [startedBy]: id, ...options.env }
         })
         child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text))
@@ -92,6 +97,28 @@ export const start = (args: ReadonlyArray<string>, options: Options = {}): Effec
 /** Runs redis-lock to its end. */
 export const redisLock = (args: ReadonlyArray<string>, options?: Options): Effect.Effect<Ended> =>
   Effect.scoped(Effect.flatMap(start(args, { stdin: "", ...options }), (running) => running.ended))
+
+/**
+ * How redis-lock ends with each of these command lines, which must be wrong: one process runs them one after the other, and takes less time than
+ * one for each.
+ */
+export const endings = (
+  lines: ReadonlyArray<ReadonlyArray<string>>,
+  options?: Options
+): Effect.Effect<ReadonlyArray<Ended>> =>
+  Effect.map(
+    redisLock([main, JSON.stringify(lines)], { ...options, program: commandLines }),
+    ({ code, stderr, stdout }) => {
+      const [said, told] = [stderr, stdout].map((text) => text.split("\0"))
+      if (code !== 0 || said!.length !== lines.length + 1) throw new Error(`${code}: ${stderr}`)
+      return lines.map((_, i) => ({
+        code: Number.parseInt(told![i + 1]!, 10),
+        // what follows the code, or the end of the one before, on the next line
+        stdout: i === 0 ? told![0]! : told![i]!.replace(/^.*\n/, ""),
+        stderr: i === 0 ? said![0]! : said![i]!.replace(/^\n/, "")
+      }))
+    }
+  )
 
 /** Whether a process runs; a zombie does not. */
 export const isAlive = (pid: number): Effect.Effect<boolean> => Effect.sync(() => isRunning(pid))

@@ -2,71 +2,67 @@
  * `redis-lock run`: its time limit, what it says with `--verbose`, an outage of Redis, and flags that do not go together.
  */
 import { RedisServer } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { freshName } from "../kit/names.ts"
 import { until } from "../kit/eventually.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { client, holdElsewhere, redisLock, start } from "./redisLock.ts"
+import { client, endings, holdElsewhere, redisLock, start } from "./redisLock.ts"
+import { testLive } from "../kit/test.ts"
 
 describe("run --timeout", () => {
-  it.live(
+  testLive(
     "A command that runs longer than --timeout gets SIGTERM, and redis-lock exits with 124 and frees the lock",
-    () =>
-      Effect.gen(function* () {
-        const name = freshName("cli")
-        const ended = yield* redisLock(["run", "--timeout", "300ms", name, "--", "sleep", "60"])
-        assert.deepStrictEqual(ended, {
-          code: 124,
-          stdout: "",
-          stderr: "redis-lock: The command has run for 0.3s, its --timeout. Stopping it.\n"
-        })
-        const redis = yield* client()
-        assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
+    function* () {
+      const name = freshName("cli")
+      const ended = yield* redisLock(["run", "--timeout", "300ms", name, "--", "sleep", "60"])
+      assert.deepStrictEqual(ended, {
+        code: 124,
+        stdout: "",
+        stderr: "redis-lock: The command has run for 0.3s, its --timeout. Stopping it.\n"
       })
+      const redis = yield* client()
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
+    }
   )
 
-  it.live("A stopped command also handles the SIGTERM of --timeout", () =>
-    Effect.gen(function* () {
-      const script = 'trap "echo bye; exit 5" TERM; kill -STOP $$'
-      const ended = yield* redisLock(["run", "--timeout", "300ms", freshName("cli"), "--", "sh", "-c", script])
-      assert.deepStrictEqual([ended.code, ended.stdout], [124, "bye\n"])
-    })
-  )
+  testLive("A stopped command also handles the SIGTERM of --timeout", function* () {
+    const script = 'trap "echo bye; exit 5" TERM; kill -STOP $$'
+    const ended = yield* redisLock(["run", "--timeout", "300ms", freshName("cli"), "--", "sh", "-c", script])
+    assert.deepStrictEqual([ended.code, ended.stdout], [124, "bye\n"])
+  })
 })
 
 describe("run --max-hold", () => {
   for (const flags of [[], ["--permits", "1"]]) {
-    it.live(
+    testLive(
       `A command that holds its ${flags.length === 0 ? "lock" : "permit"} for longer than --max-hold is stopped, and redis-lock exits with 70`,
-      () =>
-        Effect.gen(function* () {
-          const name = freshName("cli")
-          const script = 'trap "echo bye; exit 5" TERM; sleep 60 & wait'
-          // by then the shell has begun
-          const ended = yield* redisLock(["run", "--max-hold", "1s", ...flags, name, "--", "sh", "-c", script])
-          assert.deepStrictEqual([ended.code, ended.stdout], [70, "bye\n"])
-          assert.include(ended.stderr, `"${name}" was lost: it was held for its maxHold.`)
-          assert.include(ended.stderr, "Stopping the command.")
-          const next = yield* redisLock(["run", "--wait", "10s", ...flags, name, "--", "true"])
-          assert.strictEqual(next.code, 0, next.stderr)
-          yield* Effect.flatMap(client(), (redis) => Effect.promise(() => redis.del(name, `{${name}}:timeout`)))
-        })
+      function* () {
+        const name = freshName("cli")
+        const script = 'trap "echo bye; exit 5" TERM; sleep 60 & wait'
+        // by then the shell has begun
+        const ended = yield* redisLock(["run", "--max-hold", "1s", ...flags, name, "--", "sh", "-c", script])
+        assert.deepStrictEqual([ended.code, ended.stdout], [70, "bye\n"])
+        assert.include(ended.stderr, `"${name}" was lost: it was held for its maxHold.`)
+        assert.include(ended.stderr, "Stopping the command.")
+        const next = yield* redisLock(["run", "--wait", "10s", ...flags, name, "--", "true"])
+        assert.strictEqual(next.code, 0, next.stderr)
+        yield* Effect.flatMap(client(), (redis) => Effect.promise(() => redis.del(name, `{${name}}:timeout`)))
+      }
     )
   }
 
-  it.live("A stopped command also handles the SIGTERM of --max-hold", () =>
-    Effect.gen(function* () {
-      const script = 'trap "echo bye; exit 5" TERM; kill -STOP $$'
-      const ended = yield* redisLock(["run", "--max-hold", "1s", freshName("cli"), "--", "sh", "-c", script])
-      assert.deepStrictEqual([ended.code, ended.stdout], [70, "bye\n"])
-    })
-  )
+  testLive("A stopped command also handles the SIGTERM of --max-hold", function* () {
+    const script = 'trap "echo bye; exit 5" TERM; kill -STOP $$'
+    const ended = yield* redisLock(["run", "--max-hold", "1s", freshName("cli"), "--", "sh", "-c", script])
+    assert.deepStrictEqual([ended.code, ended.stdout], [70, "bye\n"])
+  })
 })
 
 describe("run --at-least", () => {
-  it.live("With --at-least redis-lock ends with its command, and the lock stays taken for the rest of the time", () =>
-    Effect.gen(function* () {
+  testLive(
+    "With --at-least redis-lock ends with its command, and the lock stays taken for the rest of the time",
+    function* () {
       const name = freshName("cli")
       const redis = yield* client()
       const first = yield* redisLock(["run", "--at-least", "1h", "--verbose", name, "--", "sh", "-c", "exit 3"])
@@ -83,112 +79,98 @@ describe("run --at-least", () => {
         /^Freed ".*"\. It was released by .*:\d+, whose minHold keeps it for 59m\d\ds more\.$/m
       )
       assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
-    })
+    }
   )
 })
 
 describe("the command's surroundings", () => {
-  it.live("A command inherits the URLs of Redis, and with --hide-redis-url it does not", () =>
-    Effect.gen(function* () {
-      const script = ["sh", "-c", 'echo "[$REDIS_URL] [$REDIS_QUORUM] $REDIS_LOCK_NAME $GREETING"']
-      const name = freshName("cli")
-      const env = { GREETING: "hello", REDIS_URL: redisUrl, REDIS_QUORUM: "" }
-      const open = yield* redisLock(["run", name, "--", ...script], { env })
-      assert.deepStrictEqual(open, { code: 0, stdout: `[${redisUrl}] [] ${name} hello\n`, stderr: "" })
-      const hidden = yield* redisLock(["run", "--hide-redis-url", name, "--", ...script], {
-        env: { ...env, REDIS_QUORUM: redisUrl }
-      })
-      assert.deepStrictEqual(hidden, { code: 0, stdout: `[] [] ${name} hello\n`, stderr: "" })
+  testLive("A command inherits the URLs of Redis, and with --hide-redis-url it does not", function* () {
+    const script = ["sh", "-c", 'echo "[$REDIS_URL] [$REDIS_QUORUM] $REDIS_LOCK_NAME $GREETING"']
+    const name = freshName("cli")
+    const env = { GREETING: "hello", REDIS_URL: redisUrl, REDIS_QUORUM: "" }
+    const open = yield* redisLock(["run", name, "--", ...script], { env })
+    assert.deepStrictEqual(open, { code: 0, stdout: `[${redisUrl}] [] ${name} hello\n`, stderr: "" })
+    const hidden = yield* redisLock(["run", "--hide-redis-url", name, "--", ...script], {
+      env: { ...env, REDIS_QUORUM: redisUrl }
     })
-  )
+    assert.deepStrictEqual(hidden, { code: 0, stdout: `[] [] ${name} hello\n`, stderr: "" })
+  })
 
-  it.live("As the first process of a container redis-lock run says once that it needs an init", () =>
-    Effect.gen(function* () {
-      // what a container would make of it, without one
-      const asFirst = "--import data:text/javascript,Object.defineProperty(process,'pid',{value:1})"
-      const args = ["run", "--verbose", freshName("cli"), "--", "true"]
-      const first = yield* redisLock(args, { env: { NODE_OPTIONS: asFirst } })
-      assert.strictEqual(first.code, 0, first.stderr)
-      assert.strictEqual(first.stderr.split("docker run --init").length, 2, first.stderr)
-      assert.notInclude((yield* redisLock(args)).stderr, "--init")
-    })
-  )
+  testLive("As the first process of a container redis-lock run says once that it needs an init", function* () {
+    // what a container would make of it, without one
+    const asFirst = "--import data:text/javascript,Object.defineProperty(process,'pid',{value:1})"
+    const args = ["run", "--verbose", freshName("cli"), "--", "true"]
+    const first = yield* redisLock(args, { env: { NODE_OPTIONS: asFirst } })
+    assert.strictEqual(first.code, 0, first.stderr)
+    assert.strictEqual(first.stderr.split("docker run --init").length, 2, first.stderr)
+    assert.notInclude((yield* redisLock(args)).stderr, "--init")
+  })
 })
 
 describe("run --verbose", () => {
-  it.live("With --verbose redis-lock says for whom it waits, what it acquired and that it released it", () =>
-    Effect.gen(function* () {
-      const name = freshName("cli")
-      const redis = yield* client()
-      const owner = yield* holdElsewhere(redis, name)
-      const running = yield* start(["run", "--verbose", name, "--", "echo", "ran"])
-      const channel = `redisson_lock__channel:{${name}}`
-      yield* until("it waits", async () => Number((await redis.pubsub("NUMSUB", channel))[1]) > 0)
-      yield* Effect.promise(() => redis.multi().del(name).publish(channel, "0").exec())
-      const { code, stderr, stdout } = yield* running.ended
-      assert.deepStrictEqual([code, stdout], [0, "ran\n"])
-      const lines = stderr.split("\n")
-      assert.match(
-        lines[0]!,
-        new RegExp(`^redis-lock: waiting for "${name}": held by ${owner}, for \\d.*s more unless it is renewed$`)
-      )
-      assert.match(lines[1]!, new RegExp(`^redis-lock: acquired "${name}" after \\d.*s, token \\d{16}$`))
-      assert.strictEqual(lines[2], `redis-lock: released "${name}"`)
-    })
-  )
+  testLive("With --verbose redis-lock says for whom it waits, what it acquired and that it released it", function* () {
+    const name = freshName("cli")
+    const redis = yield* client()
+    const owner = yield* holdElsewhere(redis, name)
+    const running = yield* start(["run", "--verbose", name, "--", "echo", "ran"])
+    const channel = `redisson_lock__channel:{${name}}`
+    yield* until("it waits", async () => Number((await redis.pubsub("NUMSUB", channel))[1]) > 0)
+    yield* Effect.promise(() => redis.multi().del(name).publish(channel, "0").exec())
+    const { code, stderr, stdout } = yield* running.ended
+    assert.deepStrictEqual([code, stdout], [0, "ran\n"])
+    const lines = stderr.split("\n")
+    assert.match(
+      lines[0]!,
+      new RegExp(`^redis-lock: waiting for "${name}": held by ${owner}, for \\d.*s more unless it is renewed$`)
+    )
+    assert.match(lines[1]!, new RegExp(`^redis-lock: acquired "${name}" after \\d.*s, token \\d{16}$`))
+    assert.strictEqual(lines[2], `redis-lock: released "${name}"`)
+  })
 })
 
 describe("run while Redis restarts", () => {
-  it.live("A redis-lock that waits for a lock outlives a Redis that is killed and started again", () =>
-    Effect.gen(function* () {
-      const server = yield* RedisServer.start()
-      const name = freshName("cli")
-      const channel = `redisson_lock__channel:{${name}}`
-      const running = yield* Effect.scoped(
-        Effect.gen(function* () {
-          const redis = yield* client(server.url)
-          yield* holdElsewhere(redis, name)
-          return redis
-        })
-      ).pipe(Effect.andThen(start(["run", "--redis", server.url, name, "--", "echo", "ran"])))
-      const redis = yield* client(server.url)
-      yield* until("it waits", async () => Number((await redis.pubsub("NUMSUB", channel))[1]) > 0)
-      yield* server.kill
-      yield* server.restart
-      const { code, stdout } = yield* running.ended
-      assert.deepStrictEqual([code, stdout], [0, "ran\n"])
-    })
-  )
+  testLive("A redis-lock that waits for a lock outlives a Redis that is killed and started again", function* () {
+    const server = yield* RedisServer.start()
+    const name = freshName("cli")
+    const channel = `redisson_lock__channel:{${name}}`
+    const running = yield* Effect.scoped(
+      Effect.gen(function* () {
+        const redis = yield* client(server.url)
+        yield* holdElsewhere(redis, name)
+        return redis
+      })
+    ).pipe(Effect.andThen(start(["run", "--redis", server.url, name, "--", "echo", "ran"])))
+    const redis = yield* client(server.url)
+    yield* until("it waits", async () => Number((await redis.pubsub("NUMSUB", channel))[1]) > 0)
+    yield* server.kill
+    yield* server.restart
+    const { code, stdout } = yield* running.ended
+    assert.deepStrictEqual([code, stdout], [0, "ran\n"])
+  })
 })
 
 describe("flags that do not go together", () => {
-  it.live("Flags that do not go together exit with 64 and say what to do, before anything connects", () =>
-    Effect.gen(function* () {
-      const quorum = ["--redis", "redis://127.0.0.1:1", "--redis", "redis://127.0.0.1:2"]
-      const mistakes = [
-        [["--fair", "--permits", "3"], "--fair and --permits exclude each other"],
-        [["--read", "--write"], "--read and --write exclude each other"],
-        [["--at-least", "5m", "--write"], "--at-least needs one lock on a single Redis"],
-        [["--at-least", "5m", ...quorum], "--at-least needs one lock on a single Redis"],
-        [["--permits", "3", "--lock", "b"], "leave out --lock"],
-        [["--lock", "x"], '"x" is given twice'],
-        [["--conflict-exit-code", "3"], "--conflict-exit-code needs --wait"],
-        [["--fair", ...quorum], "--fair needs a single Redis"],
-        [["--permits", "0"], "a whole number from 1 to 2147483647"],
-        [["--permits", "2147483648"], "a whole number from 1 to 2147483647"],
-        [["--timeout", "0"], "at least 1ms"]
-      ] as const
-      yield* Effect.forEach(
-        mistakes,
-        Effect.fnUntraced(function* ([flags, problem]) {
-          const ended = yield* redisLock(["run", ...flags, "x", "--", "echo", "ran"], {
-            env: { REDIS_URL: "redis://127.0.0.1:1" }
-          })
-          assert.deepStrictEqual([ended.code, ended.stdout], [64, ""], ended.stderr)
-          assert.include(ended.stderr, problem)
-        }),
-        { concurrency: 2 }
-      )
-    })
-  )
+  testLive("Flags that do not go together exit with 64 and say what to do, before anything connects", function* () {
+    const quorum = ["--redis", "redis://127.0.0.1:1", "--redis", "redis://127.0.0.1:2"]
+    const mistakes = [
+      [["--fair", "--permits", "3"], "--fair and --permits exclude each other"],
+      [["--read", "--write"], "--read and --write exclude each other"],
+      [["--at-least", "5m", "--write"], "--at-least needs one lock on a single Redis"],
+      [["--at-least", "5m", ...quorum], "--at-least needs one lock on a single Redis"],
+      [["--permits", "3", "--lock", "b"], "leave out --lock"],
+      [["--lock", "x"], '"x" is given twice'],
+      [["--conflict-exit-code", "3"], "--conflict-exit-code needs --wait"],
+      [["--fair", ...quorum], "--fair needs a single Redis"],
+      [["--permits", "0"], "a whole number from 1 to 2147483647"],
+      [["--permits", "2147483648"], "a whole number from 1 to 2147483647"],
+      [["--timeout", "0"], "at least 1ms"]
+    ] as const
+    const lines = mistakes.map(([flags]) => ["run", ...flags, "x", "--", "echo", "ran"])
+    const all = yield* endings(lines, { env: { REDIS_URL: "redis://127.0.0.1:1" } })
+    for (const [i, [, problem]] of mistakes.entries()) {
+      const { code, stderr, stdout } = all[i]!
+      assert.deepStrictEqual([code, stdout], [64, ""], stderr)
+      assert.include(stderr, problem)
+    }
+  })
 })

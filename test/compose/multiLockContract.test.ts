@@ -23,7 +23,7 @@ import { onRedis } from "../kit/stores.ts"
 import { growsBy } from "../kit/server/conditions.ts"
 import { observedStore, waiterSleeps } from "../kit/observedStore.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
-import { testOf } from "../kit/test.ts"
+import { testsOf } from "../kit/test.ts"
 
 const watchdogLease = Duration.seconds(6)
 
@@ -65,7 +65,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
   it.layer(Layer.provideMerge(Layer.orDie(clients), observedStore(store)), { excludeTestServices: true })(
     `a lock of several on ${where}`,
     (it) => {
-      const test = testOf(it)
+      const test = testsOf(it.effect)
       const elsewhere = <A, E2, R>(self: Effect.Effect<A, E2, R>) =>
         Effect.provide(self, Layer.fresh(Layer.orDie(clients)))
       const areLocked = (locks: ReadonlyArray<string>) => Effect.forEach(locks, (lock) => Lock.isLocked(lock))

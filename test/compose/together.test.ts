@@ -6,7 +6,7 @@ import { Effect, Layer } from "effect"
 import { Lock, LockStore, LockStoreError, MultiLock, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { onRedis } from "../kit/stores.ts"
 import { runOperation, typeOfKey } from "../kit/storeOperations.ts"
-import { testOf } from "../kit/test.ts"
+import { testsOf } from "../kit/test.ts"
 
 const names = Effect.sync(() => {
   const run = crypto.randomUUID().slice(0, 8)
@@ -17,7 +17,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
   it.layer(Layer.provideMerge(RedisLock.layerFromStore(), store), { excludeTestServices: true })(
     `several locks by one command on ${where}`,
     (it) => {
-      const test = testOf(it)
+      const test = testsOf(it.effect)
       test("A command for several locks names the one that is no lock of this kind, and acquires none", function* () {
         const [a, b, c] = yield* names
         const { readLock } = ReadWriteLock.make(b)

@@ -1,7 +1,6 @@
 /**
  * Shared by the contracts of what is built on locks: a store, clients of it, and time that passes.
  */
-import { it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
@@ -9,6 +8,7 @@ import { asAnotherClient } from "../kit/anotherClient.ts"
 import { onRedis } from "../kit/stores.ts"
 import { type Store, changedStore } from "../kit/wrappedStore.ts"
 import { closingSubscriptions } from "../kit/subscriptions.ts"
+import { suitesOn } from "../kit/test.ts"
 
 export interface Backend {
   readonly name: string
@@ -46,7 +46,7 @@ export const coordinated = ({ store, time }: Backend) => {
   return {
     virtual,
     over,
-    suite: it.layer(Layer.provideMerge(clients, store), { excludeTestServices: !virtual }),
+    suite: suitesOn(Layer.provideMerge(clients, store), { excludeTestServices: !virtual }),
     elsewhere: asAnotherClient(clients),
     /** Waits for a fiber, letting time pass. */
     joined: Effect.fnUntraced(function* <A, E>(fiber: Fiber.Fiber<A, E>) {

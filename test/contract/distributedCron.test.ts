@@ -13,6 +13,7 @@ import { changedStore, type Store, wrappedStore, wrappedStoreLayer } from "../ki
 import { expectWarning } from "../run/logs.ts"
 import { backends, coordinated } from "./coordinated.ts"
 import { closingSubscriptions } from "../kit/subscriptions.ts"
+import { testsOf } from "../kit/test.ts"
 
 const everySecond = Cron.parse("* * * * * *")
 
@@ -59,113 +60,105 @@ for (const backend of backends) {
   const { suite, until } = coordinated(backend)
 
   describe(`a schedule on ${backend.name}`, () => {
-    suite("a schedule", (it) => {
-      it.effect("Each tick runs once in all processes together, with the time for which it was scheduled", () =>
-        Effect.gen(function* () {
-          const ticks: Array<number> = []
-          const job = DistributedCron.layer({
-            name: freshName("cron"),
-            cron: everySecond,
-            execute: Effect.map(scheduled, (tick) => ticks.push(tick))
-          })
-          const processes = []
-          for (const skew of [0, 2500, -3000]) processes.push(yield* process(job, skew))
-          yield* until(() => ticks.length >= 4)
-          for (const { close } of processes) yield* close
-          assertConsecutive(ticks)
+    suite("a schedule", (test) => {
+      test("Each tick runs once in all processes together, with the time for which it was scheduled", function* () {
+        const ticks: Array<number> = []
+        const job = DistributedCron.layer({
+          name: freshName("cron"),
+          cron: everySecond,
+          execute: Effect.map(scheduled, (tick) => ticks.push(tick))
         })
-      )
+        const processes = []
+        for (const skew of [0, 2500, -3000]) processes.push(yield* process(job, skew))
+        yield* until(() => ticks.length >= 4)
+        for (const { close } of processes) yield* close
+        assertConsecutive(ticks)
+      })
 
-      it.effect("A tick that fails is logged, and the next one runs", () =>
-        Effect.gen(function* () {
+      test("A tick that fails is logged, and the next one runs", function* () {
+        expectWarning(/A tick of a schedule has failed/)
+        let runs = 0
+        const job = DistributedCron.layer({
+          name: freshName("cron"),
+          cron: everySecond,
+          execute: Effect.suspend(() => (++runs === 1 ? Effect.fail("no") : Effect.void))
+        })
+        const { close } = yield* process(job)
+        yield* until(() => runs === 2)
+        yield* close
+      })
+
+      test("A tick that interrupts itself is logged, and the next one runs", function* () {
+        for (const overlap of ["skip", "allow"] as const) {
           expectWarning(/A tick of a schedule has failed/)
           let runs = 0
           const job = DistributedCron.layer({
             name: freshName("cron"),
             cron: everySecond,
-            execute: Effect.suspend(() => (++runs === 1 ? Effect.fail("no") : Effect.void))
+            overlap,
+            execute: Effect.suspend(() => (++runs === 1 ? Effect.interrupt : Effect.void))
           })
           const { close } = yield* process(job)
           yield* until(() => runs === 2)
           yield* close
-        })
-      )
+        }
+      })
 
-      it.effect("A tick that interrupts itself is logged, and the next one runs", () =>
-        Effect.gen(function* () {
-          for (const overlap of ["skip", "allow"] as const) {
-            expectWarning(/A tick of a schedule has failed/)
-            let runs = 0
-            const job = DistributedCron.layer({
-              name: freshName("cron"),
-              cron: everySecond,
-              overlap,
-              execute: Effect.suspend(() => (++runs === 1 ? Effect.interrupt : Effect.void))
-            })
-            const { close } = yield* process(job)
-            yield* until(() => runs === 2)
-            yield* close
-          }
-        })
-      )
-
-      it.effect("A tick whose lock is lost is interrupted, and does not run again", () =>
-        Effect.gen(function* () {
-          const name = freshName("cron")
-          const begun: Array<number> = []
-          let interruptions = 0
-          const job = DistributedCron.layer({
-            name,
-            cron: everySecond,
-            execute: Effect.flatMap(scheduled, (tick) => {
-              begun.push(tick)
-              return begun.length === 1
-                ? Effect.onInterrupt(Effect.never, () => Effect.sync(() => void interruptions++))
-                : Effect.void
-            })
+      test("A tick whose lock is lost is interrupted, and does not run again", function* () {
+        const name = freshName("cron")
+        const begun: Array<number> = []
+        let interruptions = 0
+        const job = DistributedCron.layer({
+          name,
+          cron: everySecond,
+          execute: Effect.flatMap(scheduled, (tick) => {
+            begun.push(tick)
+            return begun.length === 1
+              ? Effect.onInterrupt(Effect.never, () => Effect.sync(() => void interruptions++))
+              : Effect.void
           })
-          // the first one learns of its loss by its next renewal
-          const processes = [
-            yield* process(job, 0, { watchdogLeaseTime: "6 seconds" }),
-            yield* process(job, 0, { watchdogLeaseTime: "6 seconds" })
-          ]
-          yield* until(() => begun.length === 1)
-          expectWarning(/A schedule was interrupted by a failure, and tries again/)
-          yield* Lock.forceRelease(name)
-          yield* until(() => begun.length >= 3 && interruptions === 1)
-          for (const { close } of processes) yield* close
-          assert.deepStrictEqual(begun, [...new Set(begun)])
         })
-      )
+        // the first one learns of its loss by its next renewal
+        const processes = [
+          yield* process(job, 0, { watchdogLeaseTime: "6 seconds" }),
+          yield* process(job, 0, { watchdogLeaseTime: "6 seconds" })
+        ]
+        yield* until(() => begun.length === 1)
+        expectWarning(/A schedule was interrupted by a failure, and tries again/)
+        yield* Lock.forceRelease(name)
+        yield* until(() => begun.length >= 3 && interruptions === 1)
+        for (const { close } of processes) yield* close
+        assert.deepStrictEqual(begun, [...new Set(begun)])
+      })
 
-      it.effect("Invalid names, options and schedules fail where the layer is built", () =>
-        Effect.gen(function* () {
-          const failure = (options: Partial<DistributedCron.DistributedCronOptions<never, never>>) =>
-            Effect.gen(function* () {
-              const scope = yield* Scope.make()
-              const job = DistributedCron.layer({ name: "a", cron: everySecond, execute: Effect.void, ...options })
-              const error = yield* Effect.flip(Layer.buildWithScope(job, scope))
-              yield* Scope.close(scope, Exit.void)
-              return error
-            })
-          assert.instanceOf(yield* failure({ name: "" }), InvalidLockName)
-          assert.propertyVal(yield* failure({ cron: Cron.parse("nonsense") }), "_tag", "CronParseError")
-          for (const [option, options] of Object.entries({
-            overlap: { overlap: "sometimes" as "skip" },
-            catchUp: { catchUp: "some" as "none" },
-            cron: { cron: Cron.parse("0 0 30 2 *") }
-          } as const)) {
-            const error = yield* failure(options)
-            assert.instanceOf(error, InvalidLockOptions)
-            assert.strictEqual(error.option, option)
-          }
-        })
-      )
+      test("Invalid names, options and schedules fail where the layer is built", function* () {
+        const failure = (options: Partial<DistributedCron.DistributedCronOptions<never, never>>) =>
+          Effect.gen(function* () {
+            const scope = yield* Scope.make()
+            const job = DistributedCron.layer({ name: "a", cron: everySecond, execute: Effect.void, ...options })
+            const error = yield* Effect.flip(Layer.buildWithScope(job, scope))
+            yield* Scope.close(scope, Exit.void)
+            return error
+          })
+        assert.instanceOf(yield* failure({ name: "" }), InvalidLockName)
+        assert.propertyVal(yield* failure({ cron: Cron.parse("nonsense") }), "_tag", "CronParseError")
+        for (const [option, options] of Object.entries({
+          overlap: { overlap: "sometimes" as "skip" },
+          catchUp: { catchUp: "some" as "none" },
+          cron: { cron: Cron.parse("0 0 30 2 *") }
+        } as const)) {
+          const error = yield* failure(options)
+          assert.instanceOf(error, InvalidLockOptions)
+          assert.strictEqual(error.option, option)
+        }
+      })
     })
   })
 }
 
 it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
+  const test = testsOf(it.effect)
+
   const halfASecondBeforeATick = Effect.flatMap(Clock.currentTimeMillis, (now) => TestClock.adjust(1500 - (now % 1000)))
 
   /** Runs a job of one process for so many seconds; tells when each tick began, and which it was. */
@@ -200,81 +193,75 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
     })
   })
 
-  it.effect("Ticks that come while one is running are skipped, wait for it, or run beside it", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* runs(7.5, 2.5, { overlap: "skip" }), ["0 at 0", "3 at 3", "6 at 6"])
-      assert.deepStrictEqual(yield* runs(6.2, 1.5, { overlap: "wait" }), ["0 at 0", "1 at 1.5", "2 at 3", "3 at 4.5"])
-      assert.deepStrictEqual(yield* runs(3.2, 2.5, { overlap: "allow" }), ["0 at 0", "1 at 1", "2 at 2"])
-    })
-  )
+  test("Ticks that come while one is running are skipped, wait for it, or run beside it", function* () {
+    assert.deepStrictEqual(yield* runs(7.5, 2.5, { overlap: "skip" }), ["0 at 0", "3 at 3", "6 at 6"])
+    assert.deepStrictEqual(yield* runs(6.2, 1.5, { overlap: "wait" }), ["0 at 0", "1 at 1.5", "2 at 3", "3 at 4.5"])
+    assert.deepStrictEqual(yield* runs(3.2, 2.5, { overlap: "allow" }), ["0 at 0", "1 at 1", "2 at 2"])
+  })
 
-  it.effect("Ticks that came while no process was there are left out, or the last or all of them run", () =>
-    Effect.gen(function* () {
-      for (const [catchUp, caughtUp] of [
-        ["none", 0],
-        ["latest", 1],
-        ["all", 10]
-      ] as const) {
-        const ticks: Array<number> = []
-        const job = DistributedCron.layer({
-          name: freshName("cron"),
-          cron: everySecond,
-          catchUp,
-          execute: Effect.map(scheduled, (tick) => ticks.push(tick))
-        })
-        const before = yield* process(job)
-        yield* TestClock.adjust("2500 millis")
-        yield* before.close
-        const ran = ticks.length
-        yield* TestClock.adjust("10 seconds")
-        const after = yield* process(job)
-        const others = yield* process(job)
-        yield* TestClock.adjust(0)
-        const late = ticks.slice(ran)
-        assert.strictEqual(late.length, caughtUp, catchUp)
-        const last = ticks[ran - 1]! + 10
-        assert.deepStrictEqual(
-          late,
-          late.map((_, i) => last - late.length + 1 + i),
-          catchUp
-        )
-        yield* TestClock.adjust("2 seconds")
-        assert.deepStrictEqual(ticks.slice(ran + caughtUp), [last + 1, last + 2])
-        yield* after.close
-        yield* others.close
-      }
-    })
-  )
-
-  it.effect("The maxHold of a client bounds each tick, and not all that are worked off one after the other", () =>
-    Effect.gen(function* () {
-      expectWarning(/A schedule was interrupted by a failure, and tries again/)
-      const begun: Array<number> = []
-      const completed: Array<number> = []
+  test("Ticks that came while no process was there are left out, or the last or all of them run", function* () {
+    for (const [catchUp, caughtUp] of [
+      ["none", 0],
+      ["latest", 1],
+      ["all", 10]
+    ] as const) {
+      const ticks: Array<number> = []
       const job = DistributedCron.layer({
         name: freshName("cron"),
         cron: everySecond,
-        catchUp: "all",
-        execute: Effect.gen(function* () {
-          const tick = yield* scheduled
-          begun.push(tick)
-          // the fifth one hangs
-          yield* begun.length === 5 ? Effect.never : Effect.sleep(begun.length === 1 ? 0 : "2 seconds")
-          completed.push(tick)
-        })
+        catchUp,
+        execute: Effect.map(scheduled, (tick) => ticks.push(tick))
       })
       const before = yield* process(job)
-      while (begun.length === 0) yield* TestClock.adjust("100 millis")
+      yield* TestClock.adjust("2500 millis")
       yield* before.close
+      const ran = ticks.length
       yield* TestClock.adjust("10 seconds")
-      const after = yield* process(job, 0, { maxHold: "5 seconds" })
-      yield* TestClock.adjust("40 seconds")
+      const after = yield* process(job)
+      const others = yield* process(job)
+      yield* TestClock.adjust(0)
+      const late = ticks.slice(ran)
+      assert.strictEqual(late.length, caughtUp, catchUp)
+      const last = ticks[ran - 1]! + 10
+      assert.deepStrictEqual(
+        late,
+        late.map((_, i) => last - late.length + 1 + i),
+        catchUp
+      )
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(ticks.slice(ran + caughtUp), [last + 1, last + 2])
       yield* after.close
-      assert.isAbove(begun.length, 10)
-      assertConsecutive(begun.slice(0, 10))
-      assert.deepStrictEqual(completed.slice(0, 9), [...begun.slice(0, 4), ...begun.slice(5, 10)])
+      yield* others.close
+    }
+  })
+
+  test("The maxHold of a client bounds each tick, and not all that are worked off one after the other", function* () {
+    expectWarning(/A schedule was interrupted by a failure, and tries again/)
+    const begun: Array<number> = []
+    const completed: Array<number> = []
+    const job = DistributedCron.layer({
+      name: freshName("cron"),
+      cron: everySecond,
+      catchUp: "all",
+      execute: Effect.gen(function* () {
+        const tick = yield* scheduled
+        begun.push(tick)
+        // the fifth one hangs
+        yield* begun.length === 5 ? Effect.never : Effect.sleep(begun.length === 1 ? 0 : "2 seconds")
+        completed.push(tick)
+      })
     })
-  )
+    const before = yield* process(job)
+    while (begun.length === 0) yield* TestClock.adjust("100 millis")
+    yield* before.close
+    yield* TestClock.adjust("10 seconds")
+    const after = yield* process(job, 0, { maxHold: "5 seconds" })
+    yield* TestClock.adjust("40 seconds")
+    yield* after.close
+    assert.isAbove(begun.length, 10)
+    assertConsecutive(begun.slice(0, 10))
+    assert.deepStrictEqual(completed.slice(0, 9), [...begun.slice(0, 4), ...begun.slice(5, 10)])
+  })
 
   /** Has the store forget the last tick of a schedule, and its lock. */
   const loseData = Effect.fnUntraced(function* (name: string) {
@@ -285,103 +272,93 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
     yield* runOperation(store, "lock/force_release", [name, `silent:${name}`], ["PUBLISH"])
   })
 
-  it.effect(
-    "No tick runs again after Redis has lost its data, whatever becomes of ticks that overlap or were missed",
-    () =>
-      Effect.gen(function* () {
-        for (const overlap of ["skip", "wait", "allow"] as const) {
-          for (const catchUp of ["none", "all"] as const) {
-            const ticks: Array<number> = []
-            const name = freshName("cron")
-            const job = DistributedCron.layer({
-              name,
-              cron: everySecond,
-              overlap,
-              catchUp,
-              execute: Effect.map(scheduled, (tick) => ticks.push(tick))
-            })
-            yield* halfASecondBeforeATick
-            const processes = [yield* process(job), yield* process(job)]
-            yield* TestClock.adjust("5 seconds")
-            yield* loseData(name)
-            yield* TestClock.adjust("2 seconds")
-            for (const { close } of processes) yield* close
-            assert.lengthOf(ticks, 7, `${overlap} ${catchUp}`)
-            assertConsecutive(ticks)
-          }
-        }
-      })
-  )
+  test("No tick runs again after Redis has lost its data, whatever becomes of ticks that overlap or were missed", function* () {
+    for (const overlap of ["skip", "wait", "allow"] as const) {
+      for (const catchUp of ["none", "all"] as const) {
+        const ticks: Array<number> = []
+        const name = freshName("cron")
+        const job = DistributedCron.layer({
+          name,
+          cron: everySecond,
+          overlap,
+          catchUp,
+          execute: Effect.map(scheduled, (tick) => ticks.push(tick))
+        })
+        yield* halfASecondBeforeATick
+        const processes = [yield* process(job), yield* process(job)]
+        yield* TestClock.adjust("5 seconds")
+        yield* loseData(name)
+        yield* TestClock.adjust("2 seconds")
+        for (const { close } of processes) yield* close
+        assert.lengthOf(ticks, 7, `${overlap} ${catchUp}`)
+        assertConsecutive(ticks)
+      }
+    }
+  })
 
-  it.effect(
-    "A tick that is running when Redis loses its data does not run again, whatever becomes of those that overlap",
-    () =>
-      Effect.gen(function* () {
-        for (const overlap of ["skip", "wait", "allow"] as const) {
-          const ticks: Array<number> = []
-          const name = freshName("cron")
-          const job = DistributedCron.layer({
-            name,
-            cron: Cron.parse("*/20 * * * * *"),
-            overlap,
-            execute: Effect.andThen(
-              Effect.map(scheduled, (tick) => ticks.push(tick)),
-              Effect.sleep("10 seconds")
-            )
-          })
-          // each finds a tick due before the other has noted that it runs it
-          const slow = wrappedStoreLayer(({ operation, run }) =>
-            operation === "record/write" ? Effect.delay(Effect.suspend(run), "50 millis") : run()
-          )
-          const processes = []
-          for (let i = 0; i < 2; i++) processes.push(yield* process(job).pipe(Effect.provide(slow)))
-          while (ticks.length < 2) yield* TestClock.adjust("1 second")
-          yield* TestClock.adjust("5 seconds")
-          if (overlap !== "allow") expectWarning(/A schedule was interrupted by a failure, and tries again/)
-          yield* loseData(name)
-          yield* TestClock.adjust("40 seconds")
-          for (const { close } of processes) yield* close
-          assert.isAtLeast(ticks.length, 3, overlap)
-          assert.deepStrictEqual(ticks, [...new Set(ticks)], overlap)
-        }
+  test("A tick that is running when Redis loses its data does not run again, whatever becomes of those that overlap", function* () {
+    for (const overlap of ["skip", "wait", "allow"] as const) {
+      const ticks: Array<number> = []
+      const name = freshName("cron")
+      const job = DistributedCron.layer({
+        name,
+        cron: Cron.parse("*/20 * * * * *"),
+        overlap,
+        execute: Effect.andThen(
+          Effect.map(scheduled, (tick) => ticks.push(tick)),
+          Effect.sleep("10 seconds")
+        )
       })
-  )
+      // each finds a tick due before the other has noted that it runs it
+      const slow = wrappedStoreLayer(({ operation, run }) =>
+        operation === "record/write" ? Effect.delay(Effect.suspend(run), "50 millis") : run()
+      )
+      const processes = []
+      for (let i = 0; i < 2; i++) processes.push(yield* process(job).pipe(Effect.provide(slow)))
+      while (ticks.length < 2) yield* TestClock.adjust("1 second")
+      yield* TestClock.adjust("5 seconds")
+      if (overlap !== "allow") expectWarning(/A schedule was interrupted by a failure, and tries again/)
+      yield* loseData(name)
+      yield* TestClock.adjust("40 seconds")
+      for (const { close } of processes) yield* close
+      assert.isAtLeast(ticks.length, 3, overlap)
+      assert.deepStrictEqual(ticks, [...new Set(ticks)], overlap)
+    }
+  })
 
   for (const [how, failure] of [
     ["finds the lock lost", "lost"],
     ["fails for longer than it is repeated", "refused"]
   ] as const) {
-    it.effect(`A tick that was claimed to run beside others runs once, although the release of its claim ${how}`, () =>
-      Effect.gen(function* () {
-        expectWarning(/A schedule was interrupted by a failure, and tries again/)
-        const claimed: Array<number> = []
-        const ticks: Array<number> = []
-        let isFailing = true
-        const job = DistributedCron.layer({
-          name: freshName("cron"),
-          cron: everySecond,
-          overlap: "allow",
-          execute: Effect.map(scheduled, (tick) => ticks.push(tick))
-        })
-        const { close } = yield* process(job, 0, { releaseTimeout: "100 millis" }).pipe(
-          Effect.provide(
-            wrappedStoreLayer(({ args, fail, operation, run }) => {
-              if (operation === "record/write") claimed.push(Number.parseInt(String(args[3]), 10) / 1000)
-              if (operation !== "lock/release" || !isFailing) return run()
-              // the second time the lock is not there
-              return failure === "lost" ? Effect.andThen(run(), Effect.suspend(run)) : fail()
-            })
-          )
-        )
-        while (claimed.length === 0) yield* TestClock.adjust("100 millis")
-        yield* TestClock.adjust("500 millis")
-        isFailing = false
-        yield* TestClock.adjust("5 seconds")
-        yield* close
-        assert.isAtLeast(claimed.length, 3)
-        assert.deepStrictEqual(ticks, claimed)
+    test(`A tick that was claimed to run beside others runs once, although the release of its claim ${how}`, function* () {
+      expectWarning(/A schedule was interrupted by a failure, and tries again/)
+      const claimed: Array<number> = []
+      const ticks: Array<number> = []
+      let isFailing = true
+      const job = DistributedCron.layer({
+        name: freshName("cron"),
+        cron: everySecond,
+        overlap: "allow",
+        execute: Effect.map(scheduled, (tick) => ticks.push(tick))
       })
-    )
+      const { close } = yield* process(job, 0, { releaseTimeout: "100 millis" }).pipe(
+        Effect.provide(
+          wrappedStoreLayer(({ args, fail, operation, run }) => {
+            if (operation === "record/write") claimed.push(Number.parseInt(String(args[3]), 10) / 1000)
+            if (operation !== "lock/release" || !isFailing) return run()
+            // the second time the lock is not there
+            return failure === "lost" ? Effect.andThen(run(), Effect.suspend(run)) : fail()
+          })
+        )
+      )
+      while (claimed.length === 0) yield* TestClock.adjust("100 millis")
+      yield* TestClock.adjust("500 millis")
+      isFailing = false
+      yield* TestClock.adjust("5 seconds")
+      yield* close
+      assert.isAtLeast(claimed.length, 3)
+      assert.deepStrictEqual(ticks, claimed)
+    })
   }
 
   /** A schedule whose lock somebody takes for another reason as it begins, for twelve seconds. */
@@ -400,100 +377,90 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
     return { began, close, held, ticks }
   })
 
-  it.effect("A tick that comes while somebody else has the lock for another reason runs when it is free", () =>
-    Effect.gen(function* () {
-      const name = freshName("cron")
-      const { began, close, held, ticks } = yield* besideAnother(name)
-      yield* TestClock.adjust("11 seconds")
-      assert.deepStrictEqual(ticks, [])
-      yield* TestClock.adjust("2500 millis")
-      // the tick that had come by then, late
-      assert.isAtLeast(ticks.length, 1)
-      assert.isAtMost(ticks[0]! - virtualEpochSeconds, began + 12)
-      yield* Fiber.join(held)
-      yield* close
+  test("A tick that comes while somebody else has the lock for another reason runs when it is free", function* () {
+    const name = freshName("cron")
+    const { began, close, held, ticks } = yield* besideAnother(name)
+    yield* TestClock.adjust("11 seconds")
+    assert.deepStrictEqual(ticks, [])
+    yield* TestClock.adjust("2500 millis")
+    // the tick that had come by then, late
+    assert.isAtLeast(ticks.length, 1)
+    assert.isAtMost(ticks[0]! - virtualEpochSeconds, began + 12)
+    yield* Fiber.join(held)
+    yield* close
+  })
+
+  test("A tick runs when the lock is free although the process that began the last one has died over it", function* () {
+    const name = freshName("cron")
+    const store = yield* LockStore.LockStore
+    const [dead, record] = ["dead:1", `effect_redis_lock_record:{${name}}:tick`]
+    yield* runOperation(store, "lock/acquire", [name, name], [dead, 10_000, 60_000])
+    yield* runOperation(store, "record/write", [name, record], [dead, 0, 2, "1 running", 0, "PUBLISH"])
+    yield* runOperation(store, "lock/release", [name, name], [dead, "", 0, 0])
+    const { began, close, held, ticks } = yield* besideAnother(name)
+    yield* TestClock.adjust("13500 millis")
+    assert.isAtLeast(ticks.length, 1)
+    assert.isAtMost(ticks[0]! - virtualEpochSeconds, began + 12)
+    yield* Fiber.join(held)
+    yield* close
+  })
+
+  test(`Of ${ticksPlayed} ticks in four processes, whose clocks are up to 3 seconds apart, none runs twice and none is missed`, function* () {
+    const ticks: Array<number> = []
+    const name = freshName("cron")
+    const job = DistributedCron.layer({
+      name,
+      cron: everySecond,
+      execute: Effect.map(scheduled, (tick) => ticks.push(tick))
     })
-  )
-
-  it.effect("A tick runs when the lock is free although the process that began the last one has died over it", () =>
-    Effect.gen(function* () {
-      const name = freshName("cron")
-      const store = yield* LockStore.LockStore
-      const [dead, record] = ["dead:1", `effect_redis_lock_record:{${name}}:tick`]
-      yield* runOperation(store, "lock/acquire", [name, name], [dead, 10_000, 60_000])
-      yield* runOperation(store, "record/write", [name, record], [dead, 0, 2, "1 running", 0, "PUBLISH"])
-      yield* runOperation(store, "lock/release", [name, name], [dead, "", 0, 0])
-      const { began, close, held, ticks } = yield* besideAnother(name)
-      yield* TestClock.adjust("13500 millis")
-      assert.isAtLeast(ticks.length, 1)
-      assert.isAtMost(ticks[0]! - virtualEpochSeconds, began + 12)
-      yield* Fiber.join(held)
-      yield* close
-    })
-  )
-
-  it.effect(
-    `Of ${ticksPlayed} ticks in four processes, whose clocks are up to 3 seconds apart, none runs twice and none is missed`,
-    () =>
-      Effect.gen(function* () {
-        const ticks: Array<number> = []
-        const name = freshName("cron")
-        const job = DistributedCron.layer({
-          name,
-          cron: everySecond,
-          execute: Effect.map(scheduled, (tick) => ticks.push(tick))
-        })
-        // every command takes a while, so that the processes come between each other's
-        const random = makeRandom(7)
-        const slow = (store: Store) =>
-          wrappedStore(store, ({ run }) =>
-            Effect.suspend(() => Effect.delay(Effect.suspend(run), 1 + Math.floor(random() * 20)))
-          )
-        const slowly = (skewMillis: number) => process(job, skewMillis).pipe(Effect.provide(changedStore(slow)))
-        const processes = []
-        for (const skew of [0, 1500, -1500, 900]) processes.push(yield* slowly(skew))
-        const step = 20
-        for (let played = 0; played < ticksPlayed; played += step) {
-          yield* TestClock.adjust(step * 1000)
-          // now and then one of them is replaced
-          if (played % 100 === 40) {
-            processes.push(yield* slowly(Math.floor(random() * 3000) - 1500))
-            const closing = yield* background(processes.shift()!.close)
-            while (closing.pollUnsafe() === undefined) yield* TestClock.adjust(1)
-          }
-        }
-        // the last ones are on their way
-        yield* TestClock.adjust(500)
-        const seen = ticks.length
-        for (const { close } of processes) {
-          const closing = yield* background(close)
-          while (closing.pollUnsafe() === undefined) yield* TestClock.adjust(1)
-        }
-        assert.isAtLeast(seen, ticksPlayed)
-        assertConsecutive(ticks)
-      })
-  )
-
-  it.effect("Ticks follow the time zone of the schedule through the change to summer time", () =>
-    Effect.gen(function* () {
-      const cron = Result.getOrThrow(Cron.parse("30 2 * * *", "Europe/Zurich"))
-      const ticks: Array<string> = []
-      const job = DistributedCron.layer({
-        name: freshName("cron"),
-        cron,
-        execute: Effect.map(DistributedCron.CurrentScheduledTime, (time) => ticks.push(DateTime.formatIso(time)))
-      })
-      const { close } = yield* process(job)
-      yield* TestClock.adjust("210 days")
-      yield* close
-      const first = new Date(ticks[0]!)
-      const expected = ticks.slice(1).reduce<Array<Date>>((all) => [...all, Cron.next(cron, all.at(-1)!)], [first])
-      assert.deepStrictEqual(
-        ticks,
-        expected.map((date) => date.toISOString())
+    // every command takes a while, so that the processes come between each other's
+    const random = makeRandom(7)
+    const slow = (store: Store) =>
+      wrappedStore(store, ({ run }) =>
+        Effect.suspend(() => Effect.delay(Effect.suspend(run), 1 + Math.floor(random() * 20)))
       )
-      assert.isAtLeast(ticks.length, 209)
-      assert.strictEqual(new Set(ticks.map((tick) => tick.slice(11))).size, 2)
+    const slowly = (skewMillis: number) => process(job, skewMillis).pipe(Effect.provide(changedStore(slow)))
+    const processes = []
+    for (const skew of [0, 1500, -1500, 900]) processes.push(yield* slowly(skew))
+    const step = 20
+    for (let played = 0; played < ticksPlayed; played += step) {
+      yield* TestClock.adjust(step * 1000)
+      // now and then one of them is replaced
+      if (played % 100 === 40) {
+        processes.push(yield* slowly(Math.floor(random() * 3000) - 1500))
+        const closing = yield* background(processes.shift()!.close)
+        while (closing.pollUnsafe() === undefined) yield* TestClock.adjust(1)
+      }
+    }
+    // the last ones are on their way
+    yield* TestClock.adjust(500)
+    const seen = ticks.length
+    for (const { close } of processes) {
+      const closing = yield* background(close)
+      while (closing.pollUnsafe() === undefined) yield* TestClock.adjust(1)
+    }
+    assert.isAtLeast(seen, ticksPlayed)
+    assertConsecutive(ticks)
+  })
+
+  test("Ticks follow the time zone of the schedule through the change to summer time", function* () {
+    const cron = Result.getOrThrow(Cron.parse("30 2 * * *", "Europe/Zurich"))
+    const ticks: Array<string> = []
+    const job = DistributedCron.layer({
+      name: freshName("cron"),
+      cron,
+      execute: Effect.map(DistributedCron.CurrentScheduledTime, (time) => ticks.push(DateTime.formatIso(time)))
     })
-  )
+    const { close } = yield* process(job)
+    yield* TestClock.adjust("210 days")
+    yield* close
+    const first = new Date(ticks[0]!)
+    const expected = ticks.slice(1).reduce<Array<Date>>((all) => [...all, Cron.next(cron, all.at(-1)!)], [first])
+    assert.deepStrictEqual(
+      ticks,
+      expected.map((date) => date.toISOString())
+    )
+    assert.isAtLeast(ticks.length, 209)
+    assert.strictEqual(new Set(ticks.map((tick) => tick.slice(11))).size, 2)
+  })
 })

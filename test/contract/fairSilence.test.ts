@@ -7,6 +7,7 @@ import { LockStore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { freshName } from "../kit/names.ts"
 import { clientId, runOperation } from "../kit/storeOperations.ts"
+import { testsWith } from "../kit/test.ts"
 
 const [silent, asking] = ["a", "b"].map(clientId) as [string, string]
 
@@ -20,8 +21,9 @@ const askerOf = (store: LockStore.LockStore["Service"]) => {
   return { ask, free }
 }
 
-it.effect("A client that stays silent while the server stands still for less than a second keeps its place", () =>
-  Effect.gen(function* () {
+testsWith(LockStore.layerMemory, it.effect)(
+  "A client that stays silent while the server stands still for less than a second keeps its place",
+  function* () {
     const { ask, free } = askerOf(yield* LockStore.LockStore)
     yield* ask("x", "x:1")
     yield* ask(silent, `${silent}:1`)
@@ -39,5 +41,5 @@ it.effect("A client that stays silent while the server stands still for less tha
     }
     yield* TestClock.adjust(1)
     assert.isNumber(yield* ask(asking, `${asking}:1`))
-  }).pipe(Effect.provide(LockStore.layerMemory))
+  }
 )

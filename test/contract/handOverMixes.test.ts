@@ -2,15 +2,14 @@
  * A read-write lock of clients that it is handed over to, and of others that it is not: those over a driver whose messages do not come in
  * order, and those of a quorum of which its server is a member.
  */
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Stream } from "effect"
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
 import { Lock, ReadWriteLock } from "effect-redis-lock"
-import { TestClock } from "effect/testing"
-import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
 import { stores } from "../kit/stores.ts"
-import { as, clientOf, quorumOf, type Service, testStore, storeOf } from "../kit/testStore.ts"
+import { as, clientOf, quorumOf, testStore, storeOf } from "../kit/testStore.ts"
 import type { Store } from "../kit/wrappedStore.ts"
+import { testLive } from "../kit/test.ts"
 
 const withoutHandOver = (store: Store): Store => ({ ...store, handsOver: false })
 
@@ -28,46 +27,10 @@ const others = {
   "a quorum": quorumWith
 }
 
-describe("a writer that is not handed the lock", () => {
-  const { readLock, writeLock } = ReadWriteLock.make("a")
-  for (const [who, otherOf] of Object.entries(others)) {
-    for (const [side, lock] of Object.entries({ reader: readLock, writer: writeLock })) {
-      it.effect(`A ${side} succeeds whose release finds a writer of ${who} before all others`, () =>
-        Effect.gen(function* () {
-          const { store } = yield* testStore()
-          const patient = { fallbackInterval: "1 hour", label: "" } as const
-          const [holder, waiter] = [yield* clientOf({ store }, patient), yield* clientOf({ store }, patient)]
-          // it hears nothing, and asks by the clock: no release leaves the lock to such clients in turn
-          const other = yield* otherOf({ ...store, subscribe: () => Stream.never })
-          const entered: Array<string> = []
-          const enter = (name: string, client: Service, under: typeof readLock | typeof writeLock) =>
-            background(
-              Effect.sync(() => entered.push(name)).pipe(
-                Effect.andThen(Effect.sleep(1500)),
-                Lock.withLock(under),
-                as(client)
-              )
-            )
-          const first = yield* enter("holder", holder, lock)
-          yield* TestClock.adjust(100)
-          const second = yield* enter("other", other, writeLock)
-          yield* TestClock.adjust(100)
-          const third = yield* enter("waiter", waiter, writeLock)
-          yield* TestClock.adjust(1400)
-          yield* Fiber.join(first)
-          assert.deepStrictEqual(entered, ["holder", "waiter"])
-          yield* TestClock.adjust(5000)
-          yield* Fiber.joinAll([second, third])
-          assert.deepStrictEqual(entered, ["holder", "waiter", "other"])
-        }).pipe(Effect.scoped)
-      )
-    }
-  }
-})
-
 for (const [where, layer] of Object.entries(stores)) {
-  it.live(`${where}: every section succeeds, and alone, among clients of which only some are handed the lock`, () =>
-    Effect.gen(function* () {
+  testLive(
+    `${where}: every section succeeds, and alone, among clients of which only some are handed the lock`,
+    function* () {
       const built = storeOf(layer)
       const shared = yield* built
       // each has connections of its own, as Redis counts them
@@ -97,6 +60,6 @@ for (const [where, layer] of Object.entries(stores)) {
         concurrency: "unbounded",
         discard: true
       })
-    }).pipe(Effect.scoped)
+    }
   )
 }

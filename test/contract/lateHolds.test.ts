@@ -1,17 +1,19 @@
 /**
  * Commands that arrive again after those of later holds.
  */
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { Lock, LockStore, ReadWriteLock } from "effect-redis-lock"
 import { stores } from "../kit/stores.ts"
 import { freshName } from "../kit/names.ts"
 import { as, clientOf } from "../kit/testStore.ts"
 import { type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
+import { testsWith } from "../kit/test.ts"
 
 for (const [where, layer] of Object.entries(stores)) {
-  it.live(`A reader's re-entry on ${where} that arrives again does not take back the ones after it`, () =>
-    Effect.gen(function* () {
+  testsWith(layer)(
+    `A reader's re-entry on ${where} that arrives again does not take back the ones after it`,
+    function* () {
       const lock = ReadWriteLock.make(freshName()).readLock
       const entries: Array<() => Outcome> = []
       const store = wrappedStore(yield* LockStore.LockStore, ({ operation, run }) => {
@@ -27,6 +29,6 @@ for (const [where, layer] of Object.entries(stores)) {
           assert.strictEqual(yield* Lock.holdCount(lock), 3)
         }).pipe(Effect.scoped)
       )
-    }).pipe(Effect.scoped, Effect.provide(layer))
+    }
   )
 }

@@ -2,13 +2,14 @@
  * `Lock.list` tells the same on memory, on Redis, and through a key prefix.
  */
 import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { FairLock, Lock, LockStore, PermitSemaphore, ReadWriteLock, RedisLock, Semaphore } from "effect-redis-lock"
 import { matcherOf } from "../../packages/cli/dist/ui/glob.js"
 import { freshName } from "../kit/names.ts"
 import { onRedis } from "../kit/stores.ts"
 import { as, clientLayer, serviceOf, testStore } from "../kit/testStore.ts"
+import { testLive, test, testsWith } from "../kit/test.ts"
 
 const listed = (pattern: string) =>
   Lock.list(pattern).pipe(
@@ -25,8 +26,9 @@ for (const [title, store, keyPrefix] of [
   ["Redis", onRedis, ""],
   ["Redis, with a key prefix", onRedis, "app[1]*:"]
 ] as const) {
-  it.live(`${title}: list tells of locks of every kind and of leased permits, once each, and of nothing else`, () =>
-    Effect.gen(function* () {
+  testsWith(RedisLock.layerFromStore({ keyPrefix }).pipe(Layer.provide(store)))(
+    `${title}: list tells of locks of every kind and of leased permits, once each, and of nothing else`,
+    function* () {
       const name = freshName("list")
       assert.deepStrictEqual(yield* listed(`${name}*`), [])
       yield* Lock.scoped(`${name}:a`)
@@ -45,38 +47,36 @@ for (const [title, store, keyPrefix] of [
         [`${name}:{e}`, "permit semaphore", "", 1]
       ])
       assert.deepStrictEqual(yield* listed(`${name}:?`), (yield* listed(`${name}*`)).slice(0, 4))
-    }).pipe(Effect.scoped, Effect.provide(RedisLock.layerFromStore({ keyPrefix }).pipe(Layer.provide(store))))
+    }
   )
 }
 
-it.effect("What SCAN finds twice is looked at and told once", () =>
-  Effect.gen(function* () {
-    const inner = yield* testStore()
-    const store = {
-      ...inner.store,
-      scan: (pattern: string, type: "hash" | "zset") => {
-        const found = inner.store.scan(pattern, type)
-        return Stream.concat(found, found)
-      }
+test("What SCAN finds twice is looked at and told once", function* () {
+  const inner = yield* testStore()
+  const store = {
+    ...inner.store,
+    scan: (pattern: string, type: "hash" | "zset") => {
+      const found = inner.store.scan(pattern, type)
+      return Stream.concat(found, found)
     }
-    const service = yield* serviceOf(clientLayer(store))
-    yield* Effect.gen(function* () {
-      yield* Lock.scoped("a")
-      yield* PermitSemaphore.scoped(PermitSemaphore.make("b", { permits: 3 }))
-      yield* PermitSemaphore.scoped(PermitSemaphore.make("{c}d{e}", { permits: 3 }))
-      inner.operations.length = 0
-      assert.deepStrictEqual(yield* listed("*"), [
-        ["a", "lock", "exclusive", 0],
-        ["b", "permit semaphore", "", 1],
-        ["{c}d{e}", "permit semaphore", "", 1]
-      ])
-      assert.deepStrictEqual(
-        inner.operations.filter((operation) => operation === "lock/look"),
-        ["lock/look", "lock/look", "lock/look"]
-      )
-    }).pipe(as(service))
-  }).pipe(Effect.scoped)
-)
+  }
+  const service = yield* serviceOf(clientLayer(store))
+  yield* Effect.gen(function* () {
+    yield* Lock.scoped("a")
+    yield* PermitSemaphore.scoped(PermitSemaphore.make("b", { permits: 3 }))
+    yield* PermitSemaphore.scoped(PermitSemaphore.make("{c}d{e}", { permits: 3 }))
+    inner.operations.length = 0
+    assert.deepStrictEqual(yield* listed("*"), [
+      ["a", "lock", "exclusive", 0],
+      ["b", "permit semaphore", "", 1],
+      ["{c}d{e}", "permit semaphore", "", 1]
+    ])
+    assert.deepStrictEqual(
+      inner.operations.filter((operation) => operation === "lock/look"),
+      ["lock/look", "lock/look", "lock/look"]
+    )
+  }).pipe(as(service))
+})
 
 /** Patterns, and the ends of names that each matches. */
 const known: ReadonlyArray<readonly [pattern: string, matching: ReadonlyArray<string>]> = [
@@ -106,31 +106,30 @@ const randomPattern = (random: () => number): string => {
   return Array.from({ length: 1 + Math.floor(random() * 6) }, () => one('abc*?[[]]^-\\:"_')).join("")
 }
 
-it.live(
+testLive(
   "Lock.list finds the same names on memory and on Redis, and redis-lock ui those too, whatever the pattern",
-  () =>
-    Effect.gen(function* () {
-      const stem = `${freshName("glob")}/`
-      const [memory, redis] = yield* Effect.forEach([LockStore.layerMemory, onRedis], (store) =>
-        serviceOf(RedisLock.layerFromStore().pipe(Layer.provide(store), Layer.orDie))
-      )
-      for (const service of [memory!, redis!]) {
-        yield* Effect.forEach(ends, (end) => as(service)(Lock.scoped(stem + end)), { discard: true })
-      }
-      const found = (pattern: string) =>
-        Effect.map(listed(stem + pattern), (all) => all.map(([name]) => name.slice(stem.length)))
-      const inUi = (pattern: string) => ends.filter((end) => matcherOf(stem + pattern)(stem + end)).toSorted()
-      for (const [pattern, matching] of known) {
-        assert.sameMembers(yield* as(redis!)(found(pattern)), [...matching], pattern)
-        assert.sameMembers(yield* as(memory!)(found(pattern)), [...matching], pattern)
-        assert.sameMembers(inUi(pattern), [...matching], pattern)
-      }
-      const random = randomOf(1)
-      for (let i = 0; i < 300; i++) {
-        const pattern = randomPattern(random)
-        const onServer = yield* as(redis!)(found(pattern))
-        assert.deepStrictEqual(yield* as(memory!)(found(pattern)), onServer, pattern)
-        assert.deepStrictEqual(inUi(pattern), onServer, pattern)
-      }
-    }).pipe(Effect.scoped)
+  function* () {
+    const stem = `${freshName("glob")}/`
+    const [memory, redis] = yield* Effect.forEach([LockStore.layerMemory, onRedis], (store) =>
+      serviceOf(RedisLock.layerFromStore().pipe(Layer.provide(store), Layer.orDie))
+    )
+    for (const service of [memory!, redis!]) {
+      yield* Effect.forEach(ends, (end) => as(service)(Lock.scoped(stem + end)), { discard: true })
+    }
+    const found = (pattern: string) =>
+      Effect.map(listed(stem + pattern), (all) => all.map(([name]) => name.slice(stem.length)))
+    const inUi = (pattern: string) => ends.filter((end) => matcherOf(stem + pattern)(stem + end)).toSorted()
+    for (const [pattern, matching] of known) {
+      assert.sameMembers(yield* as(redis!)(found(pattern)), [...matching], pattern)
+      assert.sameMembers(yield* as(memory!)(found(pattern)), [...matching], pattern)
+      assert.sameMembers(inUi(pattern), [...matching], pattern)
+    }
+    const random = randomOf(1)
+    for (let i = 0; i < 300; i++) {
+      const pattern = randomPattern(random)
+      const onServer = yield* as(redis!)(found(pattern))
+      assert.deepStrictEqual(yield* as(memory!)(found(pattern)), onServer, pattern)
+      assert.deepStrictEqual(inUi(pattern), onServer, pattern)
+    }
+  }
 )

@@ -30,42 +30,38 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
   } = semaphoreContract(store, time)
 
   describe(`anonymous and leased permits on ${name}`, () => {
-    suite("a semaphore of its own kind", (it) => {
-      it.effect("Anonymous permits are acquired without waiting, for a scope, or for somebody else to release", () =>
-        Effect.gen(function* () {
-          const service = yield* RedisLock.RedisLock
-          const semaphore = Semaphore.provide(Semaphore.make(freshName("semaphore"), { permits: 3 }), service)
-          const free = Semaphore.availablePermits(semaphore)
-          yield* Effect.scoped(
-            Effect.andThen(
-              Semaphore.scoped(semaphore, 2),
-              Effect.map(free, (n) => assert.strictEqual(n, 1))
-            )
+    suite("a semaphore of its own kind", (test) => {
+      test("Anonymous permits are acquired without waiting, for a scope, or for somebody else to release", function* () {
+        const service = yield* RedisLock.RedisLock
+        const semaphore = Semaphore.provide(Semaphore.make(freshName("semaphore"), { permits: 3 }), service)
+        const free = Semaphore.availablePermits(semaphore)
+        yield* Effect.scoped(
+          Effect.andThen(
+            Semaphore.scoped(semaphore, 2),
+            Effect.map(free, (n) => assert.strictEqual(n, 1))
           )
-          assert.strictEqual(yield* free, 3)
-          assert.deepStrictEqual(yield* Semaphore.withPermitsIfAvailable(free, semaphore, 2), Option.some(1))
-          assert.deepStrictEqual(yield* Semaphore.withPermitsIfAvailable(free, semaphore, 4), Option.none())
-          assert.isTrue(yield* Semaphore.tryAcquire(semaphore, 3))
-          assert.isFalse(yield* Semaphore.tryAcquire(semaphore))
-          yield* Semaphore.release(semaphore, 3)
-          assert.strictEqual(yield* free, 3)
-        })
-      )
+        )
+        assert.strictEqual(yield* free, 3)
+        assert.deepStrictEqual(yield* Semaphore.withPermitsIfAvailable(free, semaphore, 2), Option.some(1))
+        assert.deepStrictEqual(yield* Semaphore.withPermitsIfAvailable(free, semaphore, 4), Option.none())
+        assert.isTrue(yield* Semaphore.tryAcquire(semaphore, 3))
+        assert.isFalse(yield* Semaphore.tryAcquire(semaphore))
+        yield* Semaphore.release(semaphore, 3)
+        assert.strictEqual(yield* free, 3)
+      })
 
-      it.effect("A semaphore is refused if a permit semaphore has the name", () =>
-        Effect.gen(function* () {
-          const key = freshName("semaphore")
-          yield* Effect.gen(function* () {
-            const error = yield* Effect.flip(Semaphore.acquire(key))
-            assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
-            assert.include(error.message, "is taken by a PermitSemaphore")
-            assert.strictEqual((yield* Effect.flip(Semaphore.release(key)))._tag, "LockStoreError")
-          }).pipe(PermitSemaphore.withPermit(PermitSemaphore.make(key, { permits: 2 })))
-        })
-      )
+      test("A semaphore is refused if a permit semaphore has the name", function* () {
+        const key = freshName("semaphore")
+        yield* Effect.gen(function* () {
+          const error = yield* Effect.flip(Semaphore.acquire(key))
+          assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
+          assert.include(error.message, "is taken by a PermitSemaphore")
+          assert.strictEqual((yield* Effect.flip(Semaphore.release(key)))._tag, "LockStoreError")
+        }).pipe(PermitSemaphore.withPermit(PermitSemaphore.make(key, { permits: 2 })))
+      })
 
-      it.effect("Permits that were held for longer than their marker lives are given back without it", () =>
-        Effect.gen(function* () {
+      test("Permits that were held for longer than their marker lives are given back without it", function* () {
+        yield* Effect.gen(function* () {
           const key = freshName("semaphore")
           const { available, section } = kinds[0].make(key, 3)
           const letGo = yield* holding(section, 2)
@@ -73,12 +69,12 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           yield* letGo
           assert.strictEqual(yield* available, 3)
         }).pipe(over(virtual ? (store) => store : aDayLater))
-      )
+      })
     })
 
-    suite("a permit semaphore of its own kind", (it) => {
-      it.effect("A permit semaphore renews held permits for longer than a lease", () =>
-        Effect.gen(function* () {
+    suite("a permit semaphore of its own kind", (test) => {
+      test("A permit semaphore renews held permits for longer than a lease", function* () {
+        yield* Effect.gen(function* () {
           const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 2 })
           const letGo = yield* holding((n) => PermitSemaphore.withPermits(semaphore, n), 2)
           yield* pass(Duration.times(watchdogLeaseTime, 1.5))
@@ -86,24 +82,22 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           assert.isTrue(Exit.isSuccess(yield* letGo))
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 2)
         }).pipe(over((store) => store, { watchdogLeaseTime }))
-      )
+      })
 
-      it.effect("A section whose permit's fixed lease has run out is interrupted, and another gets the permit", () =>
-        Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 1 })
-          const doomed = yield* background(
-            PermitSemaphore.withPermit(Effect.never, semaphore, { leaseTime: "400 millis" })
-          )
-          const next = yield* background(PermitSemaphore.withPermit(Effect.succeed("in"), semaphore))
-          const error = failure(yield* outcome(doomed))
-          assert.instanceOf(error, LockLost)
-          assert.strictEqual(error.reason, "Expired")
-          assert.strictEqual(yield* succeeded(next), "in")
-        })
-      )
+      test("A section whose permit's fixed lease has run out is interrupted, and another gets the permit", function* () {
+        const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 1 })
+        const doomed = yield* background(
+          PermitSemaphore.withPermit(Effect.never, semaphore, { leaseTime: "400 millis" })
+        )
+        const next = yield* background(PermitSemaphore.withPermit(Effect.succeed("in"), semaphore))
+        const error = failure(yield* outcome(doomed))
+        assert.instanceOf(error, LockLost)
+        assert.strictEqual(error.reason, "Expired")
+        assert.strictEqual(yield* succeeded(next), "in")
+      })
 
-      it.effect("A section whose permit somebody else has given back is interrupted at the next renewal", () =>
-        Effect.gen(function* () {
+      test("A section whose permit somebody else has given back is interrupted at the next renewal", function* () {
+        yield* Effect.gen(function* () {
           expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
           const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 1 })
           const ids = yield* Deferred.make<ReadonlyArray<string>>()
@@ -118,91 +112,97 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
           assert.strictEqual(error.reason, "NotOwner")
           assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
         }).pipe(over((store) => store, { watchdogLeaseTime }))
-      )
+      })
 
-      it.effect("An id that is given twice, in small and in capital letters, is given back once with the others", () =>
-        Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 3 })
-          expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
-          const { ids } = yield* PermitSemaphore.scoped(semaphore, { permits: 2 })
-          const [one, other] = ids as [string, string]
-          assert.isTrue(yield* PermitId.tryRelease(semaphore, [one, other, one.toUpperCase()]))
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 3)
-        }).pipe(Effect.scoped)
-      )
+      test("An id that is given twice, in small and in capital letters, is given back once with the others", function* () {
+        const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 3 })
+        expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
+        const { ids } = yield* PermitSemaphore.scoped(semaphore, { permits: 2 })
+        const [one, other] = ids as [string, string]
+        assert.isTrue(yield* PermitId.tryRelease(semaphore, [one, other, one.toUpperCase()]))
+        assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 3)
+      })
 
-      it.effect("After the loss of one of three permits the end of their section frees the other two at once", () =>
-        Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 3 })
-          expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const held = yield* PermitSemaphore.scoped(semaphore, { permits: 3, leaseTime: "1 hour" })
-              yield* elsewhere(PermitId.release(semaphore, held.ids[0]!))
-              assert.strictEqual((yield* Effect.flip(held.renew("1 hour")))._tag, "LockLost")
-              assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
-            })
-          )
-          const next = yield* background(
-            Effect.succeed("in").pipe(PermitSemaphore.withPermits(semaphore, 3, { waitTime: "1 minute" }))
-          )
-          assert.strictEqual(yield* succeeded(next), "in")
-        })
-      )
+      test("After the loss of one of three permits the end of their section frees the other two at once", function* () {
+        const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 3 })
+        expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const held = yield* PermitSemaphore.scoped(semaphore, { permits: 3, leaseTime: "1 hour" })
+            yield* elsewhere(PermitId.release(semaphore, held.ids[0]!))
+            assert.strictEqual((yield* Effect.flip(held.renew("1 hour")))._tag, "LockLost")
+            assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
+          })
+        )
+        const next = yield* background(
+          Effect.succeed("in").pipe(PermitSemaphore.withPermits(semaphore, 3, { waitTime: "1 minute" }))
+        )
+        assert.strictEqual(yield* succeeded(next), "in")
+      })
 
-      it.effect("A held permit checks the clock, can be renewed by hand, and can be released early, once", () =>
-        Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 2 })
-          const permit = yield* PermitSemaphore.scoped(semaphore, { permits: 2, leaseTime: "10 seconds" })
-          yield* permit.renew("1 hour")
-          yield* permit.renew("1 second")
-          assert.isAbove(Duration.toMinutes(yield* permit.remaining), 58)
-          const left = Option.getOrThrow(yield* PermitId.leaseTime(semaphore, permit.ids[1]!))
-          assert.isAbove(Duration.toMinutes(left), 58)
+      test("A held permit checks the clock, can be renewed by hand, and can be released early, once", function* () {
+        const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 2 })
+        const permit = yield* PermitSemaphore.scoped(semaphore, { permits: 2, leaseTime: "10 seconds" })
+        yield* permit.renew("1 hour")
+        yield* permit.renew("1 second")
+        assert.isAbove(Duration.toMinutes(yield* permit.remaining), 58)
+        const left = Option.getOrThrow(yield* PermitId.leaseTime(semaphore, permit.ids[1]!))
+        assert.isAbove(Duration.toMinutes(left), 58)
+        assert.isTrue(yield* permit.isHeld)
+        yield* permit.release
+        yield* permit.release
+        assert.isFalse(yield* permit.isHeld)
+        assert.strictEqual((yield* Effect.flip(permit.ensureHeld))._tag, "LockLost")
+        assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 2)
+      })
+
+      test("A semaphore of 5 that is set to 1 keeps its 4 holders, and admits nobody until the last of them is gone", function* () {
+        const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 5 })
+        const permits = yield* Effect.forEach([1, 2, 3, 4], () => PermitSemaphore.scoped(semaphore))
+        yield* elsewhere(PermitSemaphore.setPermits(semaphore, 1))
+        assert.strictEqual(yield* PermitSemaphore.acquiredPermits(semaphore), 4)
+        const attempt = PermitSemaphore.withPermitIfAvailable(Effect.void, semaphore)
+        const waiting = yield* background(elsewhere(PermitSemaphore.withPermit(Effect.succeed("in"), semaphore)))
+        for (const permit of permits) {
           assert.isTrue(yield* permit.isHeld)
+          assert.isTrue(Option.isNone(yield* elsewhere(attempt)))
+          assert.isUndefined(waiting.pollUnsafe())
           yield* permit.release
-          yield* permit.release
-          assert.isFalse(yield* permit.isHeld)
-          assert.strictEqual((yield* Effect.flip(permit.ensureHeld))._tag, "LockLost")
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 2)
-        }).pipe(Effect.scoped)
-      )
+        }
+        assert.strictEqual(yield* succeeded(waiting), "in")
+      })
 
-      it.effect("tryScoped asks once for a permit", () =>
-        Effect.gen(function* () {
-          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 1 })
-          const inner = PermitSemaphore.withPermitIfAvailable(Effect.succeed("in"), semaphore)
-          assert.deepStrictEqual(yield* inner, Option.some("in"))
-          assert.deepStrictEqual(yield* PermitSemaphore.withPermit(inner, semaphore), Option.none())
-        })
-      )
+      test("tryScoped asks once for a permit", function* () {
+        const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: 1 })
+        const inner = PermitSemaphore.withPermitIfAvailable(Effect.succeed("in"), semaphore)
+        assert.deepStrictEqual(yield* inner, Option.some("in"))
+        assert.deepStrictEqual(yield* PermitSemaphore.withPermit(inner, semaphore), Option.none())
+      })
 
-      it.effect("A permit semaphore recovers 10000 permits at once whose leases have ended", () =>
-        Effect.gen(function* () {
-          expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
-          const many = 10_000
-          const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: many })
-          const lease = virtual ? 5000 : 1500
-          const fiber = yield* PermitSemaphore.scoped(semaphore, { permits: many, leaseTime: lease }).pipe(
-            Effect.andThen((permit) => permit.awaitLost),
-            // what is lost is not given back, so that all have to be reaped
-            Effect.scoped,
-            over((store) =>
-              wrappedStore(store, ({ operation, run }) =>
-                operation === "permit_semaphore/release" ? Effect.succeed(1) : run()
-              )
-            ),
-            background
-          )
-          assert.strictEqual(failure(yield* outcome(fiber))._tag, "LockLost")
-          yield* pass("300 millis")
-          assert.strictEqual(
-            yield* PermitSemaphore.withPermits(PermitSemaphore.availablePermits(semaphore), semaphore, 9),
-            many - 9
-          )
-          assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), many)
-        })
-      )
+      test("A permit semaphore recovers 10000 permits at once whose leases have ended", function* () {
+        expectWarning(/^The scope of permits has closed, but giving them back went wrong\./)
+        const many = 10_000
+        const semaphore = PermitSemaphore.make(freshName("semaphore"), { permits: many })
+        const lease = virtual ? 5000 : 1500
+        const fiber = yield* PermitSemaphore.scoped(semaphore, { permits: many, leaseTime: lease }).pipe(
+          Effect.andThen((permit) => permit.awaitLost),
+          // what is lost is not given back, so that all have to be reaped
+          Effect.scoped,
+          over((store) =>
+            wrappedStore(store, ({ operation, run }) =>
+              operation === "permit_semaphore/release" ? Effect.succeed(1) : run()
+            )
+          ),
+          background
+        )
+        assert.strictEqual(failure(yield* outcome(fiber))._tag, "LockLost")
+        yield* pass("300 millis")
+        assert.strictEqual(
+          yield* PermitSemaphore.withPermits(PermitSemaphore.availablePermits(semaphore), semaphore, 9),
+          many - 9
+        )
+        assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), many)
+      })
     })
   })
 }

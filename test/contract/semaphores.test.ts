@@ -34,125 +34,113 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
 
   describe(`semaphores of both kinds on ${name}`, () => {
     for (const { acquiring, kind, make, returning } of kinds) {
-      suite(kind, (it) => {
-        it.effect("A semaphore begins with its permits when it is first used, and keeps those that it has", () =>
-          Effect.gen(function* () {
-            const key = freshName("semaphore")
-            const five = make(key, 5)
-            assert.strictEqual(yield* five.available, 5)
-            assert.strictEqual(yield* make(key).available, 0)
-            const seen = Effect.all([five.available, make(key, 7).available]).pipe(
-              make(key, 7).section(1),
-              five.section(2)
+      suite(kind, (test) => {
+        test("A semaphore begins with its permits when it is first used, and keeps those that it has", function* () {
+          const key = freshName("semaphore")
+          const five = make(key, 5)
+          assert.strictEqual(yield* five.available, 5)
+          assert.strictEqual(yield* make(key).available, 0)
+          const seen = Effect.all([five.available, make(key, 7).available]).pipe(
+            make(key, 7).section(1),
+            five.section(2)
+          )
+          assert.deepStrictEqual(yield* seen, [2, 2])
+          assert.strictEqual(yield* make(key).available, 5)
+          yield* five.add(1)
+          assert.strictEqual(yield* five.available, 6)
+        })
+
+        test("A semaphore begins with its permits even if it is first changed", function* () {
+          const five = make(freshName("semaphore"), 5)
+          yield* five.add(2)
+          assert.strictEqual(yield* five.available, 7)
+        })
+
+        test("A permit costs one command to acquire and one to give back", function* () {
+          const operations: Array<string> = []
+          yield* Effect.void.pipe(make(freshName("semaphore"), 2).section(2), over(recording(operations)))
+          assert.deepStrictEqual(operations, [acquiring, returning])
+        })
+
+        test("A semaphore gets its permits back however the section ends, and the section's failure wins", function* () {
+          const { available, section } = make(freshName("semaphore"), 3)
+          assert.strictEqual(yield* Effect.succeed("in").pipe(section(2)), "in")
+          assert.strictEqual(yield* Effect.fail("no").pipe(section(2), Effect.flip), "no")
+          assert.isTrue(Exit.hasDies(yield* Effect.die("bug").pipe(section(2), Effect.exit)))
+          const fiber = yield* background(Effect.never.pipe(section(2)))
+          while ((yield* available) !== 1) yield* Effect.yieldNow
+          yield* Fiber.interrupt(fiber)
+          assert.strictEqual(yield* available, 3)
+        })
+
+        test("A semaphore serves all waiters that fit after one signal, first come, first served", function* () {
+          const key = freshName("semaphore")
+          const { add, available, section } = make(key, 1)
+          const letGo = yield* holding(section, 1)
+          const served: Array<number> = []
+          const fibers: Array<Fiber.Fiber<void, unknown>> = []
+          for (const demand of [5, 1, 3, 2, 1]) {
+            fibers.push(
+              yield* Effect.andThen(
+                Effect.sync(() => void served.push(demand)),
+                Effect.never
+              ).pipe(section(demand), background)
             )
-            assert.deepStrictEqual(yield* seen, [2, 2])
-            assert.strictEqual(yield* make(key).available, 5)
-            yield* five.add(1)
-            assert.strictEqual(yield* five.available, 6)
-          })
-        )
+            yield* waiting(key)
+          }
+          if (virtual) {
+            // not enough for the first, nor for the third: nobody waits behind them
+            yield* elsewhere(add(1))
+            yield* until(() => served.length >= 1)
+            yield* waiting(key)
+            assert.deepStrictEqual(served, [1])
+            // one message for two of them
+            yield* elsewhere(add(4))
+            yield* until(() => served.length >= 3)
+            yield* waiting(key)
+            assert.deepStrictEqual(served.toSorted(), [1, 1, 3])
+            yield* elsewhere(add(6))
+            yield* until(() => served.length >= 4)
+            yield* waiting(key)
+            assert.strictEqual(served.length, 4)
+            assert.strictEqual(served[3], 5)
+            yield* elsewhere(add(1))
+            yield* until(() => served.length >= 5)
+            assert.strictEqual(served[4], 2)
+          } else {
+            // whether permits are kept for the first depends on how long it has waited
+            yield* elsewhere(add(12))
+            yield* until(() => served.length >= 5)
+          }
+          yield* Effect.forEach(fibers, Fiber.interrupt)
+          yield* letGo
+          assert.strictEqual(yield* available, 13)
+        })
 
-        it.effect("A semaphore begins with its permits even if it is first changed", () =>
-          Effect.gen(function* () {
-            const five = make(freshName("semaphore"), 5)
-            yield* five.add(2)
-            assert.strictEqual(yield* five.available, 7)
-          })
-        )
-
-        it.effect("A permit costs one command to acquire and one to give back", () =>
-          Effect.gen(function* () {
-            const operations: Array<string> = []
-            yield* Effect.void.pipe(make(freshName("semaphore"), 2).section(2), over(recording(operations)))
-            assert.deepStrictEqual(operations, [acquiring, returning])
-          })
-        )
-
-        it.effect("A semaphore gets its permits back however the section ends, and the section's failure wins", () =>
-          Effect.gen(function* () {
-            const { available, section } = make(freshName("semaphore"), 3)
-            assert.strictEqual(yield* Effect.succeed("in").pipe(section(2)), "in")
-            assert.strictEqual(yield* Effect.fail("no").pipe(section(2), Effect.flip), "no")
-            assert.isTrue(Exit.hasDies(yield* Effect.die("bug").pipe(section(2), Effect.exit)))
-            const fiber = yield* background(Effect.never.pipe(section(2)))
-            while ((yield* available) !== 1) yield* Effect.yieldNow
-            yield* Fiber.interrupt(fiber)
-            assert.strictEqual(yield* available, 3)
-          })
-        )
-
-        it.effect("A semaphore serves all waiters that fit after one signal, first come, first served", () =>
-          Effect.gen(function* () {
-            const key = freshName("semaphore")
-            const { add, available, section } = make(key, 1)
+        test("A waiter for permits is not overtaken by one that arrives later and wants as many", function* () {
+          const key = freshName("semaphore")
+          const { section } = make(key, 1)
+          const operations: Array<string> = []
+          yield* Effect.gen(function* () {
             const letGo = yield* holding(section, 1)
-            const served: Array<number> = []
+            const order: Array<number> = []
             const fibers: Array<Fiber.Fiber<void, unknown>> = []
-            for (const demand of [5, 1, 3, 2, 1]) {
+            for (const i of [0, 1, 2, 3]) {
               fibers.push(
-                yield* Effect.andThen(
-                  Effect.sync(() => void served.push(demand)),
-                  Effect.never
-                ).pipe(section(demand), background)
+                yield* Effect.sync(() => void order.push(i)).pipe(section(1, { waitTime: "1 hour" }), background)
               )
               yield* waiting(key)
             }
-            if (virtual) {
-              // not enough for the first, nor for the third: nobody waits behind them
-              yield* elsewhere(add(1))
-              yield* until(() => served.length >= 1)
-              yield* waiting(key)
-              assert.deepStrictEqual(served, [1])
-              // one message for two of them
-              yield* elsewhere(add(4))
-              yield* until(() => served.length >= 3)
-              yield* waiting(key)
-              assert.deepStrictEqual(served.toSorted(), [1, 1, 3])
-              yield* elsewhere(add(6))
-              yield* until(() => served.length >= 4)
-              yield* waiting(key)
-              assert.strictEqual(served.length, 4)
-              assert.strictEqual(served[3], 5)
-              yield* elsewhere(add(1))
-              yield* until(() => served.length >= 5)
-              assert.strictEqual(served[4], 2)
-            } else {
-              // whether permits are kept for the first depends on how long it has waited
-              yield* elsewhere(add(12))
-              yield* until(() => served.length >= 5)
-            }
-            yield* Effect.forEach(fibers, Fiber.interrupt)
+            // the first one's question, before and after subscribing, is all that is asked for the four of them
+            assert.isAtMost(operations.length, 4)
             yield* letGo
-            assert.strictEqual(yield* available, 13)
-          })
-        )
+            for (const fiber of fibers) yield* succeeded(fiber)
+            assert.deepStrictEqual(order, [0, 1, 2, 3])
+          }).pipe(over(recording(operations)))
+        })
 
-        it.effect("A waiter for permits is not overtaken by one that arrives later and wants as many", () =>
-          Effect.gen(function* () {
-            const key = freshName("semaphore")
-            const { section } = make(key, 1)
-            const operations: Array<string> = []
-            yield* Effect.gen(function* () {
-              const letGo = yield* holding(section, 1)
-              const order: Array<number> = []
-              const fibers: Array<Fiber.Fiber<void, unknown>> = []
-              for (const i of [0, 1, 2, 3]) {
-                fibers.push(
-                  yield* Effect.sync(() => void order.push(i)).pipe(section(1, { waitTime: "1 hour" }), background)
-                )
-                yield* waiting(key)
-              }
-              // the first one's question, before and after subscribing, is all that is asked for the four of them
-              assert.isAtMost(operations.length, 4)
-              yield* letGo
-              for (const fiber of fibers) yield* succeeded(fiber)
-              assert.deepStrictEqual(order, [0, 1, 2, 3])
-            }).pipe(over(recording(operations)))
-          })
-        )
-
-        it.effect("A wait for permits ends after the wait time, and says what was wanted and free", () =>
-          Effect.gen(function* () {
+        test("A wait for permits ends after the wait time, and says what was wanted and free", function* () {
+          yield* Effect.gen(function* () {
             const key = freshName("semaphore")
             const { available, section } = make(key, 3)
             const letGo = yield* holding(section, 2)
@@ -181,202 +169,184 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
             over((store) => store, options),
             withClosingSubscriptions(100)
           )
-        )
+        })
 
-        it.effect("A lost message of a semaphore costs at most the fallback interval", () =>
-          Effect.gen(function* () {
-            const key = freshName("semaphore")
-            const { add, section } = make(key, 1)
-            yield* Effect.gen(function* () {
-              const letGo = yield* holding(section, 1)
-              const waiters = []
-              let served = 0
-              const body = Effect.andThen(
-                Effect.sync(() => void served++),
-                Effect.never
-              )
-              for (const demand of [2, 1, 1]) {
-                waiters.push(yield* background(body.pipe(section(demand))))
-                yield* waiting(key)
-              }
-              yield* elsewhere(add(2))
-              if (virtual) {
-                yield* pass("700 millis")
-                yield* waiting(key)
-                assert.strictEqual(served, 0)
-                yield* pass("600 millis")
-              }
-              yield* until(() => served >= 1)
-              yield* waiting(key)
-              assert.strictEqual(served, 1)
-              yield* elsewhere(add(2))
-              if (virtual) yield* pass("1300 millis")
-              yield* until(() => served >= 3)
-              for (const waiter of waiters) yield* Fiber.interrupt(waiter)
-              yield* letGo
-            }).pipe(
-              // waiters also ask when the lease of a permit ends: not here
-              over(deaf, { watchdogLeaseTime: "30 seconds", fallbackInterval: virtual ? "1 second" : "300 millis" })
+        test("A lost message of a semaphore costs at most the fallback interval", function* () {
+          const key = freshName("semaphore")
+          const { add, section } = make(key, 1)
+          yield* Effect.gen(function* () {
+            const letGo = yield* holding(section, 1)
+            const waiters = []
+            let served = 0
+            const body = Effect.andThen(
+              Effect.sync(() => void served++),
+              Effect.never
             )
-          })
-        )
+            for (const demand of [2, 1, 1]) {
+              waiters.push(yield* background(body.pipe(section(demand))))
+              yield* waiting(key)
+            }
+            yield* elsewhere(add(2))
+            if (virtual) {
+              yield* pass("700 millis")
+              yield* waiting(key)
+              assert.strictEqual(served, 0)
+              yield* pass("600 millis")
+            }
+            yield* until(() => served >= 1)
+            yield* waiting(key)
+            assert.strictEqual(served, 1)
+            yield* elsewhere(add(2))
+            if (virtual) yield* pass("1300 millis")
+            yield* until(() => served >= 3)
+            for (const waiter of waiters) yield* Fiber.interrupt(waiter)
+            yield* letGo
+          }).pipe(
+            // waiters also ask when the lease of a permit ends: not here
+            over(deaf, { watchdogLeaseTime: "30 seconds", fallbackInterval: virtual ? "1 second" : "300 millis" })
+          )
+        })
 
-        it.effect("A waiter notices permits that become free while it asks, queued or not", () =>
-          Effect.gen(function* () {
-            const key = freshName("semaphore")
-            const { add, available, section } = make(key)
-            yield* add(1)
-            let isArmed = false
-            /** Whether somebody else is faster than the one who was told. */
-            let isOvertaken = false
-            /** Once, before the denial is known, a permit becomes free and the message of it is heard. */
-            const interfering = (store: Store) =>
-              wrappedStore(store, ({ operation, run }) =>
-                operation !== acquiring || !isArmed
-                  ? run()
-                  : Effect.gen(function* () {
-                      isArmed = false
-                      if (isOvertaken) yield* take
-                      const denial = yield* run()
-                      const before = heard()
-                      yield* free
-                      while (heard() === before) yield* breath
-                      return denial
-                    })
-              )
-            const context = yield* Effect.context<RedisLock.RedisLock | LockStore.LockStore>()
-            const change = (permits: number) => Effect.provideContext(Effect.orDie(elsewhere(add(permits))), context)
-            const [free, take] = [change(1), change(-1)]
-            const traffic = yield* ObservedStore
-            const heard = () => traffic.signals(channelOf(key))
-            yield* Effect.gen(function* () {
-              const letGo = yield* holding(section, 1)
-              // so that it is subscribed, and stays so for a while
-              const first = yield* background(Effect.void.pipe(section(1)))
-              yield* waiting(key)
-              yield* letGo
-              yield* Fiber.join(first)
-              const again = yield* holding(section, 1)
-              isArmed = true
-              yield* Effect.void.pipe(section(1))
-              // and once more, during the question of one who waits already
-              const waiter = yield* background(Effect.succeed("in").pipe(section(3)))
-              yield* waiting(key)
-              isArmed = true
-              isOvertaken = true
-              yield* elsewhere(add(2))
-              assert.strictEqual(yield* Fiber.join(waiter), "in")
-              yield* again
-            }).pipe(over(interfering))
-            assert.strictEqual(yield* available, 4)
-          })
-        )
+        test("A waiter notices permits that become free while it asks, queued or not", function* () {
+          const key = freshName("semaphore")
+          const { add, available, section } = make(key)
+          yield* add(1)
+          let isArmed = false
+          /** Whether somebody else is faster than the one who was told. */
+          let isOvertaken = false
+          /** Once, before the denial is known, a permit becomes free and the message of it is heard. */
+          const interfering = (store: Store) =>
+            wrappedStore(store, ({ operation, run }) =>
+              operation !== acquiring || !isArmed
+                ? run()
+                : Effect.gen(function* () {
+                    isArmed = false
+                    if (isOvertaken) yield* take
+                    const denial = yield* run()
+                    const before = heard()
+                    yield* free
+                    while (heard() === before) yield* breath
+                    return denial
+                  })
+            )
+          const context = yield* Effect.context<RedisLock.RedisLock | LockStore.LockStore>()
+          const change = (permits: number) => Effect.provideContext(Effect.orDie(elsewhere(add(permits))), context)
+          const [free, take] = [change(1), change(-1)]
+          const traffic = yield* ObservedStore
+          const heard = () => traffic.signals(channelOf(key))
+          yield* Effect.gen(function* () {
+            const letGo = yield* holding(section, 1)
+            // so that it is subscribed, and stays so for a while
+            const first = yield* background(Effect.void.pipe(section(1)))
+            yield* waiting(key)
+            yield* letGo
+            yield* Fiber.join(first)
+            const again = yield* holding(section, 1)
+            isArmed = true
+            yield* Effect.void.pipe(section(1))
+            // and once more, during the question of one who waits already
+            const waiter = yield* background(Effect.succeed("in").pipe(section(3)))
+            yield* waiting(key)
+            isArmed = true
+            isOvertaken = true
+            yield* elsewhere(add(2))
+            assert.strictEqual(yield* Fiber.join(waiter), "in")
+            yield* again
+          }).pipe(over(interfering))
+          assert.strictEqual(yield* available, 4)
+        })
 
-        it.effect("A waiter for permits that is interrupted during its request passes the turn on", () =>
-          Effect.gen(function* () {
-            const key = freshName("semaphore")
-            const { add, section } = make(key, 1)
-            let isArmed = false
-            const asked = yield* Deferred.make<void>()
-            const hanging = (store: Store) =>
-              wrappedStore(store, ({ operation, run }) => {
-                if (operation !== acquiring || !isArmed) return run()
-                isArmed = false
-                return Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)
-              })
-            yield* Effect.gen(function* () {
-              const letGo = yield* holding(section, 1)
-              const first = yield* background(Effect.void.pipe(section(1)))
-              yield* waiting(key)
-              const second = yield* background(Effect.succeed("in").pipe(section(1)))
-              yield* waiting(key)
-              isArmed = true
-              yield* elsewhere(add(1))
-              yield* Deferred.await(asked)
-              yield* Fiber.interrupt(first)
-              assert.strictEqual(yield* Fiber.join(second), "in")
-              yield* letGo
-            }).pipe(over(hanging))
-          })
-        )
+        test("A waiter for permits that is interrupted during its request passes the turn on", function* () {
+          const key = freshName("semaphore")
+          const { add, section } = make(key, 1)
+          let isArmed = false
+          const asked = yield* Deferred.make<void>()
+          const hanging = (store: Store) =>
+            wrappedStore(store, ({ operation, run }) => {
+              if (operation !== acquiring || !isArmed) return run()
+              isArmed = false
+              return Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)
+            })
+          yield* Effect.gen(function* () {
+            const letGo = yield* holding(section, 1)
+            const first = yield* background(Effect.void.pipe(section(1)))
+            yield* waiting(key)
+            const second = yield* background(Effect.succeed("in").pipe(section(1)))
+            yield* waiting(key)
+            isArmed = true
+            yield* elsewhere(add(1))
+            yield* Deferred.await(asked)
+            yield* Fiber.interrupt(first)
+            assert.strictEqual(yield* Fiber.join(second), "in")
+            yield* letGo
+          }).pipe(over(hanging))
+        })
 
         for (const hasRun of [true, false]) {
-          it.effect(
-            `Permits are rolled back if the reply of the request is lost, ${hasRun ? "after" : "before"} it has run`,
-            () =>
-              Effect.gen(function* () {
-                const { add, available, section } = make(freshName("semaphore"))
-                yield* add(5)
-                const error = yield* Effect.void.pipe(
-                  section(3, { waitTime: 0 }),
-                  over(losing(acquiring, hasRun)),
-                  Effect.flip
-                )
-                assert.instanceOf(error, LockStoreError)
-                assert.strictEqual(error.reason, "TimedOut")
-                assert.strictEqual(yield* available, 5)
-              })
-          )
+          test(`Permits are rolled back if the reply of the request is lost, ${hasRun ? "after" : "before"} it has run`, function* () {
+            const { add, available, section } = make(freshName("semaphore"))
+            yield* add(5)
+            const error = yield* Effect.void.pipe(
+              section(3, { waitTime: 0 }),
+              over(losing(acquiring, hasRun)),
+              Effect.flip
+            )
+            assert.instanceOf(error, LockStoreError)
+            assert.strictEqual(error.reason, "TimedOut")
+            assert.strictEqual(yield* available, 5)
+          })
 
-          it.effect(`Permits are given back once if the reply is lost, ${hasRun ? "after" : "before"} it has run`, () =>
-            Effect.gen(function* () {
-              const { available, section } = make(freshName("semaphore"), 5)
-              const fiber = yield* background(Effect.succeed("in").pipe(section(3), over(losing(returning, hasRun))))
-              assert.strictEqual(yield* succeeded(fiber), "in")
-              assert.strictEqual(yield* available, 5)
-            })
-          )
+          test(`Permits are given back once if the reply is lost, ${hasRun ? "after" : "before"} it has run`, function* () {
+            const { available, section } = make(freshName("semaphore"), 5)
+            const fiber = yield* background(Effect.succeed("in").pipe(section(3), over(losing(returning, hasRun))))
+            assert.strictEqual(yield* succeeded(fiber), "in")
+            assert.strictEqual(yield* available, 5)
+          })
         }
 
-        it.effect("A section that succeeded fails if Redis no longer knows its permits at the end", () =>
-          Effect.gen(function* () {
-            const { section } = make(freshName("semaphore"), 5)
-            const wiping = (store: Store) =>
-              wrappedStore(store, ({ operation, run }) =>
-                operation === returning ? Effect.andThen(run(), run()) : run()
-              )
-            const error = yield* Effect.void.pipe(section(1), over(wiping), Effect.flip)
-            assert.instanceOf(error, LockLost)
-            assert.strictEqual(error.reason, "NotOwner")
-          })
-        )
-
-        it.effect("A semaphore says what else is under its name", () =>
-          Effect.gen(function* () {
-            const key = freshName("semaphore")
-            const { add, available, section } = make(key, 1)
-            yield* Effect.gen(function* () {
-              for (const use of [Effect.void.pipe(section(1)), available, add(1)]) {
-                const error = yield* Effect.flip(use as Effect.Effect<unknown, unknown>)
-                assert.instanceOf(error, LockStoreError)
-                assert.strictEqual(error.reason, "WrongType")
-                assert.include(
-                  error.message,
-                  `"${key}" is not a ${kind === "a semaphore" ? "Semaphore" : "PermitSemaphore"}`
-                )
-                assert.include(error.message, "hash")
-              }
-            }).pipe(Lock.withLock(key))
-            yield* Effect.void.pipe(section(1))
-            const error = yield* Effect.flip(Lock.withLock(Effect.void, key))
-            assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
-          })
-        )
-
-        it.effect("A semaphore can be reached through a key prefix, or bound to a service", () =>
-          Effect.gen(function* () {
-            const key = freshName("semaphore")
-            const { available, section } = make(key, 4)
-            yield* Effect.gen(function* () {
-              assert.strictEqual(yield* available, 1)
-              assert.strictEqual(yield* make(`app:${key}`).available.pipe(elsewhere), 1)
-            }).pipe(
-              section(3),
-              over((store) => store, { ...options, keyPrefix: "app:" })
+        test("A section that succeeded fails if Redis no longer knows its permits at the end", function* () {
+          const { section } = make(freshName("semaphore"), 5)
+          const wiping = (store: Store) =>
+            wrappedStore(store, ({ operation, run }) =>
+              operation === returning ? Effect.andThen(run(), run()) : run()
             )
-            assert.strictEqual(yield* make(key).available, 0)
-          })
-        )
+          const error = yield* Effect.void.pipe(section(1), over(wiping), Effect.flip)
+          assert.instanceOf(error, LockLost)
+          assert.strictEqual(error.reason, "NotOwner")
+        })
+
+        test("A semaphore says what else is under its name", function* () {
+          const key = freshName("semaphore")
+          const { add, available, section } = make(key, 1)
+          yield* Effect.gen(function* () {
+            for (const use of [Effect.void.pipe(section(1)), available, add(1)]) {
+              const error = yield* Effect.flip(use as Effect.Effect<unknown, unknown>)
+              assert.instanceOf(error, LockStoreError)
+              assert.strictEqual(error.reason, "WrongType")
+              assert.include(
+                error.message,
+                `"${key}" is not a ${kind === "a semaphore" ? "Semaphore" : "PermitSemaphore"}`
+              )
+              assert.include(error.message, "hash")
+            }
+          }).pipe(Lock.withLock(key))
+          yield* Effect.void.pipe(section(1))
+          const error = yield* Effect.flip(Lock.withLock(Effect.void, key))
+          assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
+        })
+
+        test("A semaphore can be reached through a key prefix, or bound to a service", function* () {
+          const key = freshName("semaphore")
+          const { available, section } = make(key, 4)
+          yield* Effect.gen(function* () {
+            assert.strictEqual(yield* available, 1)
+            assert.strictEqual(yield* make(`app:${key}`).available.pipe(elsewhere), 1)
+          }).pipe(
+            section(3),
+            over((store) => store, { ...options, keyPrefix: "app:" })
+          )
+          assert.strictEqual(yield* make(key).available, 0)
+        })
       })
     }
   })

@@ -3,13 +3,14 @@
  * leases, tokens and messages after every step. The order of the places of a lock shows in the owners that a release tells.
  */
 import { storeOf } from "../kit/testStore.ts"
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { LockStore } from "effect-redis-lock"
 import { readFileSync } from "node:fs"
 import { clientId, lifeOfKeyIn, listenTo, runOperation } from "../kit/storeOperations.ts"
 import type { Store } from "../kit/wrappedStore.ts"
+import { test } from "../kit/test.ts"
 
 /** See spec/traces.mjs. Times and tokens are microseconds since the run began; an owner's last digit is its process, 0 is nobody. */
 interface Step<Server, Op = "acquire" | "release" | "renew"> {
@@ -99,109 +100,105 @@ const inspect = (store: Store) =>
   })
 
 for (const [seq, steps] of runs.lock.entries()) {
-  it.effect(`the scripts of a lock do what run ${seq + 1} of the specification says`, () =>
-    Effect.gen(function* () {
-      const channel = "redisson_lock__channel:{ledger}"
-      const { messages, store } = yield* listening(channel)
-      for (const [at, step] of steps.entries()) {
-        const { clock, did, server } = step
-        const owner = ownerOf(did.owner)
-        const acquire = [owner, 8000, 86_400_000, "", did.hasAsked ? 1 : 0, did.age]
-        const release = [owner, store.publish, 2000, 86_400_000]
-        const commands = {
-          acquire: runOperation(store, "lock/acquire", [name, token, places], acquire),
-          release: runOperation(store, "lock/release", [name, channel, places, token], release),
-          renew: runOperation(store, "lock/renew", [name], [8000, owner])
-        }
-        const reply = yield* replyTo(step, commands[did.op])
-        const found = yield* inspect(store)
-        const isHeld = server.holder !== 0
-        assert.deepStrictEqual(
-          {
-            reply,
-            holder: found.fields[0],
-            left: isHeld ? found.left : undefined,
-            lastToken: found.lastToken,
-            messages: messages()
-          },
-          {
-            reply: did.reply,
-            holder: isHeld ? ownerOf(server.holder) : undefined,
-            left: isHeld ? left(server.until, clock) : undefined,
-            lastToken: server.lastToken === -1 ? undefined : micros(server.lastToken),
-            messages: did.told.map((told) => `0 ${told} ${micros(server.lastToken)} ${micros(clock)} 2000`)
-          },
-          `step ${at + 1}: ${JSON.stringify(did)}`
-        )
+  test(`the scripts of a lock do what run ${seq + 1} of the specification says`, function* () {
+    const channel = "redisson_lock__channel:{ledger}"
+    const { messages, store } = yield* listening(channel)
+    for (const [at, step] of steps.entries()) {
+      const { clock, did, server } = step
+      const owner = ownerOf(did.owner)
+      const acquire = [owner, 8000, 86_400_000, "", did.hasAsked ? 1 : 0, did.age]
+      const release = [owner, store.publish, 2000, 86_400_000]
+      const commands = {
+        acquire: runOperation(store, "lock/acquire", [name, token, places], acquire),
+        release: runOperation(store, "lock/release", [name, channel, places, token], release),
+        renew: runOperation(store, "lock/renew", [name], [8000, owner])
       }
-    })
-  )
+      const reply = yield* replyTo(step, commands[did.op])
+      const found = yield* inspect(store)
+      const isHeld = server.holder !== 0
+      assert.deepStrictEqual(
+        {
+          reply,
+          holder: found.fields[0],
+          left: isHeld ? found.left : undefined,
+          lastToken: found.lastToken,
+          messages: messages()
+        },
+        {
+          reply: did.reply,
+          holder: isHeld ? ownerOf(server.holder) : undefined,
+          left: isHeld ? left(server.until, clock) : undefined,
+          lastToken: server.lastToken === -1 ? undefined : micros(server.lastToken),
+          messages: did.told.map((told) => `0 ${told} ${micros(server.lastToken)} ${micros(clock)} 2000`)
+        },
+        `step ${at + 1}: ${JSON.stringify(did)}`
+      )
+    }
+  })
 }
 
 for (const [seq, steps] of runs.readWrite.entries()) {
-  it.effect(`the scripts of a read-write lock do what run ${seq + 1} of the specification says`, () =>
-    Effect.gen(function* () {
-      const channel = "redisson_rwlock:{ledger}"
-      const { messages, store } = yield* listening(channel)
-      for (const [at, step] of steps.entries()) {
-        const { clock, did, server } = step
-        const [owner, hold] = [ownerOf(did.owner), holdOf(did.owner)]
-        const asked = did.hasAsked ? 1 : 0
-        const terms = [store.publish, 2000, 86_400_000]
-        const all = [name, channel, holdsStem, readers, places, token]
-        const read = {
-          acquire: runOperation(
-            store,
-            "read_lock/acquire",
-            [name, token, hold, readers, places],
-            [owner, 8000, "", 0, did.waited, asked, did.age]
-          ),
-          release: runOperation(store, "read_lock/release", all, [owner, ...terms]),
-          renew: runOperation(store, "read_lock/renew", [name, readers, hold], [8000, owner, 1])
-        }
-        const write = {
-          acquire: runOperation(
-            store,
-            "write_lock/acquire",
-            [name, token, readers, places],
-            [owner, 8000, 86_400_000, "", owner, asked, did.age]
-          ),
-          release: runOperation(store, "write_lock/release", all, [owner, ...terms, owner]),
-          renew: runOperation(store, "lock/renew", [name], [8000, `${owner}:write`])
-        }
-        const reply = yield* replyTo(step, (did.wants === "read" ? read : write)[did.op])
-        const found = yield* inspect(store)
-        const isFree = server.writer === 0 && server.readers.length === 0
-        const ends: Array<number> = []
-        for (const [reader] of server.readers) ends.push(yield* lifeOfKeyIn(store, holdOf(reader)))
-        const holders =
-          server.writer === 0 ? server.readers.map(([reader]) => ownerOf(reader)) : [`${ownerOf(server.writer)}:write`]
-        const lastToken = server.lastToken === -1 ? undefined : micros(server.lastToken)
-        assert.deepStrictEqual(
-          {
-            reply,
-            holders: found.fields.filter((field) => field.length > 36).sort(),
-            left: isFree ? undefined : found.left,
-            ends,
-            lastToken: found.lastToken,
-            messages: messages().sort()
-          },
-          {
-            reply: did.reply,
-            holders: holders.sort(),
-            left: isFree ? undefined : left(server.until, clock),
-            ends: server.readers.map(([, until]) => (until > clock ? left(until, clock) : -2)),
-            lastToken,
-            messages: did.told
-              // 1 and 2 read, the others write
-              .map((told) => `${told % 10 > 2 ? 1 : 0} ${told} ${lastToken ?? micros(clock - 1)} ${micros(clock)} 2000`)
-              .sort()
-          },
-          `step ${at + 1}: ${JSON.stringify(did)}`
-        )
+  test(`the scripts of a read-write lock do what run ${seq + 1} of the specification says`, function* () {
+    const channel = "redisson_rwlock:{ledger}"
+    const { messages, store } = yield* listening(channel)
+    for (const [at, step] of steps.entries()) {
+      const { clock, did, server } = step
+      const [owner, hold] = [ownerOf(did.owner), holdOf(did.owner)]
+      const asked = did.hasAsked ? 1 : 0
+      const terms = [store.publish, 2000, 86_400_000]
+      const all = [name, channel, holdsStem, readers, places, token]
+      const read = {
+        acquire: runOperation(
+          store,
+          "read_lock/acquire",
+          [name, token, hold, readers, places],
+          [owner, 8000, "", 0, did.waited, asked, did.age]
+        ),
+        release: runOperation(store, "read_lock/release", all, [owner, ...terms]),
+        renew: runOperation(store, "read_lock/renew", [name, readers, hold], [8000, owner, 1])
       }
-    })
-  )
+      const write = {
+        acquire: runOperation(
+          store,
+          "write_lock/acquire",
+          [name, token, readers, places],
+          [owner, 8000, 86_400_000, "", owner, asked, did.age]
+        ),
+        release: runOperation(store, "write_lock/release", all, [owner, ...terms, owner]),
+        renew: runOperation(store, "lock/renew", [name], [8000, `${owner}:write`])
+      }
+      const reply = yield* replyTo(step, (did.wants === "read" ? read : write)[did.op])
+      const found = yield* inspect(store)
+      const isFree = server.writer === 0 && server.readers.length === 0
+      const ends: Array<number> = []
+      for (const [reader] of server.readers) ends.push(yield* lifeOfKeyIn(store, holdOf(reader)))
+      const holders =
+        server.writer === 0 ? server.readers.map(([reader]) => ownerOf(reader)) : [`${ownerOf(server.writer)}:write`]
+      const lastToken = server.lastToken === -1 ? undefined : micros(server.lastToken)
+      assert.deepStrictEqual(
+        {
+          reply,
+          holders: found.fields.filter((field) => field.length > 36).sort(),
+          left: isFree ? undefined : found.left,
+          ends,
+          lastToken: found.lastToken,
+          messages: messages().sort()
+        },
+        {
+          reply: did.reply,
+          holders: holders.sort(),
+          left: isFree ? undefined : left(server.until, clock),
+          ends: server.readers.map(([, until]) => (until > clock ? left(until, clock) : -2)),
+          lastToken,
+          messages: did.told
+            // 1 and 2 read, the others write
+            .map((told) => `${told % 10 > 2 ? 1 : 0} ${told} ${lastToken ?? micros(clock - 1)} ${micros(clock)} 2000`)
+            .sort()
+        },
+        `step ${at + 1}: ${JSON.stringify(did)}`
+      )
+    }
+  })
 }
 
 /** What Redis has under the name, as `lua/lock/look.lua` tells it. */
@@ -220,121 +217,117 @@ const look = (store: Store, keys: ReadonlyArray<string>) =>
   })
 
 for (const [seq, steps] of runs.permits.entries()) {
-  it.effect(`the scripts of permits do what run ${seq + 1} of the specification says`, () =>
-    Effect.gen(function* () {
-      const channel = "redisson_sc:{ledger}"
-      const { store, told } = yield* listening(channel)
-      const [ids, placed, wants] = ["{ledger}:timeout", "places:{ledger}", "wants:{ledger}"]
-      const semaphore = [name, ids, channel, placed, wants]
-      const idsOf = (owner: number, permits: number) =>
-        Array.from({ length: permits }, (_, at) => `${owner}${at}`.padStart(32, "0"))
-      for (const [at, step] of steps.entries()) {
-        const { clock, did, server } = step
-        const wanted = did.wants === "all" ? 2 : 1
-        const mine = idsOf(did.owner, wanted)
-        const client = clientOf(did.owner % 10)
-        const asking = [client, wanted, did.waited / 1000, 0, 0, did.hasAsked ? 0 : 1]
-        const commands = {
-          acquire: Effect.map(
-            runOperation(store, "permit_semaphore/acquire", semaphore, [2, 8000, store.publish, ...asking, ...mine]),
-            (reply) => ((reply as ReadonlyArray<number>)[0] === 1 ? "granted" : "denied")
-          ),
-          release: runOperation(store, "permit_semaphore/release", semaphore, [store.publish, ...mine]),
-          renew: runOperation(store, "permit_semaphore/renew", [ids], [8000, mine.join(",")]),
-          leave: runOperation(store, "semaphore/leave", [name, channel, placed, wants], [client, store.publish])
-        }
-        const reply = yield* replyTo(step, commands[did.op])
-        const found = yield* look(store, ["none:{ledger}", "none:{ledger}", "none:{ledger}", ids, placed])
-        const millis = Math.floor(clock / 1000)
-        const held = server.held.filter(([, { until }]) => until > millis * 1000)
-        assert.deepStrictEqual(
-          {
-            reply,
-            free: found.counter,
-            held: Object.fromEntries(
-              found.permits.flatMap((id, at) => (at % 2 === 0 ? [[id, found.permits[at + 1]]] : []))
-            ),
-            placed: found.placed,
-            told: told().sort()
-          },
-          {
-            reply: did.reply,
-            free: server.free,
-            held: Object.fromEntries(
-              held.flatMap(([owner, { permits, until }]) =>
-                idsOf(owner, permits).map((id) => [id, left(until, clock)] as const)
-              )
-            ),
-            placed: server.places.map((owner) => clientOf(owner % 10)),
-            told: did.told.map((owner) => clientOf(owner % 10)).sort()
-          },
-          `step ${at + 1}: ${JSON.stringify(did)}`
-        )
+  test(`the scripts of permits do what run ${seq + 1} of the specification says`, function* () {
+    const channel = "redisson_sc:{ledger}"
+    const { store, told } = yield* listening(channel)
+    const [ids, placed, wants] = ["{ledger}:timeout", "places:{ledger}", "wants:{ledger}"]
+    const semaphore = [name, ids, channel, placed, wants]
+    const idsOf = (owner: number, permits: number) =>
+      Array.from({ length: permits }, (_, at) => `${owner}${at}`.padStart(32, "0"))
+    for (const [at, step] of steps.entries()) {
+      const { clock, did, server } = step
+      const wanted = did.wants === "all" ? 2 : 1
+      const mine = idsOf(did.owner, wanted)
+      const client = clientOf(did.owner % 10)
+      const asking = [client, wanted, did.waited / 1000, 0, 0, did.hasAsked ? 0 : 1]
+      const commands = {
+        acquire: Effect.map(
+          runOperation(store, "permit_semaphore/acquire", semaphore, [2, 8000, store.publish, ...asking, ...mine]),
+          (reply) => ((reply as ReadonlyArray<number>)[0] === 1 ? "granted" : "denied")
+        ),
+        release: runOperation(store, "permit_semaphore/release", semaphore, [store.publish, ...mine]),
+        renew: runOperation(store, "permit_semaphore/renew", [ids], [8000, mine.join(",")]),
+        leave: runOperation(store, "semaphore/leave", [name, channel, placed, wants], [client, store.publish])
       }
-    })
-  )
+      const reply = yield* replyTo(step, commands[did.op])
+      const found = yield* look(store, ["none:{ledger}", "none:{ledger}", "none:{ledger}", ids, placed])
+      const millis = Math.floor(clock / 1000)
+      const held = server.held.filter(([, { until }]) => until > millis * 1000)
+      assert.deepStrictEqual(
+        {
+          reply,
+          free: found.counter,
+          held: Object.fromEntries(
+            found.permits.flatMap((id, at) => (at % 2 === 0 ? [[id, found.permits[at + 1]]] : []))
+          ),
+          placed: found.placed,
+          told: told().sort()
+        },
+        {
+          reply: did.reply,
+          free: server.free,
+          held: Object.fromEntries(
+            held.flatMap(([owner, { permits, until }]) =>
+              idsOf(owner, permits).map((id) => [id, left(until, clock)] as const)
+            )
+          ),
+          placed: server.places.map((owner) => clientOf(owner % 10)),
+          told: did.told.map((owner) => clientOf(owner % 10)).sort()
+        },
+        `step ${at + 1}: ${JSON.stringify(did)}`
+      )
+    }
+  })
 }
 
 for (const [seq, steps] of runs.fairQueue.entries()) {
-  it.effect(`the scripts of a fair lock do what run ${seq + 1} of the specification says`, () =>
-    Effect.gen(function* () {
-      const channel = "redisson_fairlock:{ledger}"
-      const owners = [...new Set(steps.map(({ did }) => ownerOf(did.owner)))]
-      const { messages, store } = yield* listening(channel, owners)
-      const [queue, timeouts, alive] = ["queue:{ledger}", "timeouts:{ledger}", "alive:{ledger}"]
-      for (const [at, step] of steps.entries()) {
-        const { clock, did, server } = step
-        const owner = ownerOf(did.owner)
-        const client = clientOf(did.owner % 10)
-        const ours = [queue, timeouts, alive]
-        const place = [300_000, client, 1500]
-        const commands = {
-          acquire: runOperation(
-            store,
-            "fair_lock/acquire",
-            [name, token, ...ours, channel],
-            [owner, 8000, 86_400_000, ...place, store.publish, did.owner]
-          ),
-          release: runOperation(
-            store,
-            "fair_lock/release",
-            [name, channel, ...ours, token],
-            [owner, store.publish, 1500, 86_400_000, 300_000]
-          ),
-          renew: runOperation(store, "lock/renew", [name], [8000, owner]),
-          refresh: Effect.map(
-            runOperation(store, "fair_lock/refresh", [name, channel, ...ours], [store.publish, ...place, 1, 1, owner]),
-            (reply) => {
-              const [left, head, , holder] = reply as ReadonlyArray<unknown>
-              return holder === owner || (left === -2 && head === owner) ? "turn" : "wait"
-            }
-          )
-        }
-        const reply = yield* replyTo(step, commands[did.op])
-        const found = yield* look(store, [token, queue, "none:{ledger}", "none:{ledger}", "none:{ledger}"])
-        const isHeld = server.holder !== 0 && server.until > clock
-        assert.deepStrictEqual(
-          {
-            reply,
-            holder: found.holder,
-            left: isHeld ? found.left : undefined,
-            lastToken: found.lastToken,
-            queue: found.queue,
-            // any other says no more than to ask
-            messages: messages().filter((message) => message.includes(" "))
-          },
-          {
-            reply: did.reply,
-            holder: isHeld ? ownerOf(server.holder) : undefined,
-            left: isHeld ? left(server.until, clock) : undefined,
-            lastToken: server.lastToken === -1 ? undefined : micros(server.lastToken),
-            queue: server.queue.map(ownerOf),
-            // the secret of an owner
-            messages: did.told.map((told) => `0 ${-told} ${micros(server.lastToken)} ${micros(clock)} 1500`)
-          },
-          `step ${at + 1}: ${JSON.stringify(did)}`
+  test(`the scripts of a fair lock do what run ${seq + 1} of the specification says`, function* () {
+    const channel = "redisson_fairlock:{ledger}"
+    const owners = [...new Set(steps.map(({ did }) => ownerOf(did.owner)))]
+    const { messages, store } = yield* listening(channel, owners)
+    const [queue, timeouts, alive] = ["queue:{ledger}", "timeouts:{ledger}", "alive:{ledger}"]
+    for (const [at, step] of steps.entries()) {
+      const { clock, did, server } = step
+      const owner = ownerOf(did.owner)
+      const client = clientOf(did.owner % 10)
+      const ours = [queue, timeouts, alive]
+      const place = [300_000, client, 1500]
+      const commands = {
+        acquire: runOperation(
+          store,
+          "fair_lock/acquire",
+          [name, token, ...ours, channel],
+          [owner, 8000, 86_400_000, ...place, store.publish, did.owner]
+        ),
+        release: runOperation(
+          store,
+          "fair_lock/release",
+          [name, channel, ...ours, token],
+          [owner, store.publish, 1500, 86_400_000, 300_000]
+        ),
+        renew: runOperation(store, "lock/renew", [name], [8000, owner]),
+        refresh: Effect.map(
+          runOperation(store, "fair_lock/refresh", [name, channel, ...ours], [store.publish, ...place, 1, 1, owner]),
+          (reply) => {
+            const [left, head, , holder] = reply as ReadonlyArray<unknown>
+            return holder === owner || (left === -2 && head === owner) ? "turn" : "wait"
+          }
         )
       }
-    })
-  )
+      const reply = yield* replyTo(step, commands[did.op])
+      const found = yield* look(store, [token, queue, "none:{ledger}", "none:{ledger}", "none:{ledger}"])
+      const isHeld = server.holder !== 0 && server.until > clock
+      assert.deepStrictEqual(
+        {
+          reply,
+          holder: found.holder,
+          left: isHeld ? found.left : undefined,
+          lastToken: found.lastToken,
+          queue: found.queue,
+          // any other says no more than to ask
+          messages: messages().filter((message) => message.includes(" "))
+        },
+        {
+          reply: did.reply,
+          holder: isHeld ? ownerOf(server.holder) : undefined,
+          left: isHeld ? left(server.until, clock) : undefined,
+          lastToken: server.lastToken === -1 ? undefined : micros(server.lastToken),
+          queue: server.queue.map(ownerOf),
+          // the secret of an owner
+          messages: did.told.map((told) => `0 ${-told} ${micros(server.lastToken)} ${micros(clock)} 1500`)
+        },
+        `step ${at + 1}: ${JSON.stringify(did)}`
+      )
+    }
+  })
 }

@@ -20,6 +20,7 @@ import { runOperation, typeOfKey } from "../kit/storeOperations.ts"
 import { freshName } from "../kit/names.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { until } from "../kit/eventually.ts"
+import { testsOf } from "../kit/test.ts"
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, any, any>
 
@@ -83,78 +84,67 @@ const backends: Record<string, Backend> = {
 for (const [title, { get, put, store }] of Object.entries(backends)) {
   const clients = RedisLock.layerFromStore({ fallbackInterval: "1 hour" })
   it.layer(Layer.provideMerge(clients, store), { excludeTestServices: true })(`tokens on ${title}`, (it) => {
+    const test = testsOf(it.effect)
+
     for (const [kind, make] of Object.entries(kinds)) {
-      it.effect(`A value that is no token is refused as WrongType, and nothing is changed: ${kind}`, () =>
-        Effect.gen(function* () {
-          const texts = ["abc", "1.5", "nan", "", ...(kind === "FencedLock" ? [] : ["9007199254740993", "1e300"])]
-          for (const text of texts) {
-            const name = freshName("token")
-            yield* put(tokenOf(name), text)
-            for (const use of [
-              Lock.withLock(Effect.void, make(name)),
-              Lock.withLockIfAvailable(Effect.void, make(name))
-            ]) {
-              const error = yield* Effect.flip(use as Effect.Effect<unknown, { readonly _tag: string }, any>)
-              assert.strictEqual(error._tag, "LockStoreError")
-              assert.strictEqual((error as unknown as { readonly reason: string }).reason, "WrongType", text)
-              assert.include(
-                (error as unknown as Error).message,
-                `no fencing token, under ${tokenOf(name)}`,
-                "its message"
-              )
-            }
-            for (const key of [name, `${name} other`, `redisson_lock_queue:{${name}}`]) {
-              assert.strictEqual(yield* typeOfKey(key), "none", key)
-            }
-            assert.strictEqual(yield* get(tokenOf(name)), text)
+      test(`A value that is no token is refused as WrongType, and nothing is changed: ${kind}`, function* () {
+        const texts = ["abc", "1.5", "nan", "", ...(kind === "FencedLock" ? [] : ["9007199254740993", "1e300"])]
+        for (const text of texts) {
+          const name = freshName("token")
+          yield* put(tokenOf(name), text)
+          for (const use of [
+            Lock.withLock(Effect.void, make(name)),
+            Lock.withLockIfAvailable(Effect.void, make(name))
+          ]) {
+            const error = yield* Effect.flip(use as Effect.Effect<unknown, { readonly _tag: string }, any>)
+            assert.strictEqual(error._tag, "LockStoreError")
+            assert.strictEqual((error as unknown as { readonly reason: string }).reason, "WrongType", text)
+            assert.include(
+              (error as unknown as Error).message,
+              `no fencing token, under ${tokenOf(name)}`,
+              "its message"
+            )
           }
-        })
-      )
+          for (const key of [name, `${name} other`, `redisson_lock_queue:{${name}}`]) {
+            assert.strictEqual(yield* typeOfKey(key), "none", key)
+          }
+          assert.strictEqual(yield* get(tokenOf(name)), text)
+        }
+      })
     }
 
-    it.effect("A token is higher than the last one, even if that is just what the lower bound admits", () =>
-      Effect.gen(function* () {
-        const store = yield* LockStore.LockStore
-        const name = freshName("token")
-        const bound = Date.now() * 1000 + 60_000_000
-        const tokenFor = (owner: string) =>
-          Effect.gen(function* () {
-            const reply = yield* runOperation(
-              store,
-              "lock/acquire",
-              [name, tokenOf(name)],
-              [owner, 9000, 90_000, bound]
-            )
-            yield* runOperation(store, "lock/release", [name, `silent:${name}`], [owner, store.publish])
-            return Array.isArray(reply) ? Number(reply[1]) : Number(reply)
-          })
-        assert.deepStrictEqual([yield* tokenFor("x:1"), yield* tokenFor("x:2")], [bound, bound + 1])
-      })
-    )
+    test("A token is higher than the last one, even if that is just what the lower bound admits", function* () {
+      const store = yield* LockStore.LockStore
+      const name = freshName("token")
+      const bound = Date.now() * 1000 + 60_000_000
+      const tokenFor = (owner: string) =>
+        Effect.gen(function* () {
+          const reply = yield* runOperation(store, "lock/acquire", [name, tokenOf(name)], [owner, 9000, 90_000, bound])
+          yield* runOperation(store, "lock/release", [name, `silent:${name}`], [owner, store.publish])
+          return Array.isArray(reply) ? Number(reply[1]) : Number(reply)
+        })
+      assert.deepStrictEqual([yield* tokenFor("x:1"), yield* tokenFor("x:2")], [bound, bound + 1])
+    })
 
     for (const code of ["LOADING", "READONLY", "BUSY", "OOM", "LATE 5", "connect ECONNREFUSED"]) {
-      it.effect(`A value that is no token is refused as WrongType also where the lock is called "${code}"`, () =>
-        Effect.gen(function* () {
-          const name = `${freshName()} ${code}`
-          yield* put(tokenOf(name), "abc")
-          const error = yield* Effect.flip(Lock.withLock(Effect.void, name))
-          assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
-          // and nothing was learnt of the server's clock
-          const other = freshName()
-          yield* Lock.withLock(Effect.void, other)
-        })
-      )
+      test(`A value that is no token is refused as WrongType also where the lock is called "${code}"`, function* () {
+        const name = `${freshName()} ${code}`
+        yield* put(tokenOf(name), "abc")
+        const error = yield* Effect.flip(Lock.withLock(Effect.void, name))
+        assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "WrongType")
+        // and nothing was learnt of the server's clock
+        const other = freshName()
+        yield* Lock.withLock(Effect.void, other)
+      })
     }
 
-    it.effect("A value under the token's key that is no token does not keep a held lock from being inspected", () =>
-      Effect.gen(function* () {
-        const name = freshName("token")
-        yield* put(tokenOf(name), "abc")
-        const lock = Lock.make(name, { tokens: "none" })
-        const state = yield* Lock.withLock(Lock.inspect(lock), lock)
-        assert.deepStrictEqual([state.holders.length, state.token], [1, undefined])
-      })
-    )
+    test("A value under the token's key that is no token does not keep a held lock from being inspected", function* () {
+      const name = freshName("token")
+      yield* put(tokenOf(name), "abc")
+      const lock = Lock.make(name, { tokens: "none" })
+      const state = yield* Lock.withLock(Lock.inspect(lock), lock)
+      assert.deepStrictEqual([state.holders.length, state.token], [1, undefined])
+    })
 
     it.effect("A reader's token is higher than that of any earlier writer, even if Redis has forgotten that one", () =>
       Effect.gen(function* () {
@@ -178,49 +168,45 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
     )
 
     for (const [kind, make] of Object.entries(tokenless)) {
-      it.effect(`${kind} without tokens excludes like one with tokens, and leaves nothing in Redis`, () =>
-        Effect.gen(function* () {
-          const name = freshName("token")
-          const lock = make(name)
-          const rival = kind === "readLock" ? ReadWriteLock.make(name).writeLock : kinds[kind]!(name)
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const holding = yield* Lock.scoped(lock)
-              assert.isUndefined((holding as unknown as { readonly token: unknown }).token)
-              yield* holding.ensureHeld
-              yield* holding.renew("1 minute")
-              if (!kind.endsWith("NonReentrantLock")) {
-                const inner = yield* Lock.withLock(Lock.currentHolding(lock), lock)
-                assert.isUndefined((inner as unknown as { readonly token: unknown }).token)
-              }
-              const taken = yield* Lock.withLockIfAvailable(Effect.void, rival as AnyLock).pipe(
-                Effect.provide(Layer.fresh(clients))
-              )
-              assert.isTrue(Option.isNone(taken))
-              assert.strictEqual(yield* typeOfKey(tokenOf(name)), "none")
-            })
-          )
-          assert.strictEqual(yield* typeOfKey(name), "none")
-          assert.strictEqual(yield* typeOfKey(tokenOf(name)), "none")
-        })
-      )
+      test(`${kind} without tokens excludes like one with tokens, and leaves nothing in Redis`, function* () {
+        const name = freshName("token")
+        const lock = make(name)
+        const rival = kind === "readLock" ? ReadWriteLock.make(name).writeLock : kinds[kind]!(name)
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const holding = yield* Lock.scoped(lock)
+            assert.isUndefined((holding as unknown as { readonly token: unknown }).token)
+            yield* holding.ensureHeld
+            yield* holding.renew("1 minute")
+            if (!kind.endsWith("NonReentrantLock")) {
+              const inner = yield* Lock.withLock(Lock.currentHolding(lock), lock)
+              assert.isUndefined((inner as unknown as { readonly token: unknown }).token)
+            }
+            const taken = yield* Lock.withLockIfAvailable(Effect.void, rival as AnyLock).pipe(
+              Effect.provide(Layer.fresh(clients))
+            )
+            assert.isTrue(Option.isNone(taken))
+            assert.strictEqual(yield* typeOfKey(tokenOf(name)), "none")
+          })
+        )
+        assert.strictEqual(yield* typeOfKey(name), "none")
+        assert.strictEqual(yield* typeOfKey(tokenOf(name)), "none")
+      })
     }
 
-    it.effect("Several locks, some of them without tokens, are acquired by one command", () =>
-      Effect.gen(function* () {
-        const [one, two, three] = [freshName("token"), freshName("token"), freshName("token")]
-        const all = MultiLock.make([
-          Lock.make(one),
-          Lock.make(two, { tokens: "none" }),
-          NonReentrantLock.make(three, { tokens: "none" })
-        ])
-        const tokens = yield* Effect.scoped(Effect.map(Lock.scoped(all), ({ token }) => token))
-        assert.isTrue(tokens[one]! > 0n)
-        assert.deepStrictEqual(tokens, { [one]: tokens[one], [two]: undefined, [three]: undefined })
-        assert.strictEqual(yield* typeOfKey(tokenOf(one)), "string")
-        for (const name of [two, three]) assert.strictEqual(yield* typeOfKey(tokenOf(name)), "none")
-      })
-    )
+    test("Several locks, some of them without tokens, are acquired by one command", function* () {
+      const [one, two, three] = [freshName("token"), freshName("token"), freshName("token")]
+      const all = MultiLock.make([
+        Lock.make(one),
+        Lock.make(two, { tokens: "none" }),
+        NonReentrantLock.make(three, { tokens: "none" })
+      ])
+      const tokens = yield* Effect.scoped(Effect.map(Lock.scoped(all), ({ token }) => token))
+      assert.isTrue(tokens[one]! > 0n)
+      assert.deepStrictEqual(tokens, { [one]: tokens[one], [two]: undefined, [three]: undefined })
+      assert.strictEqual(yield* typeOfKey(tokenOf(one)), "string")
+      for (const name of [two, three]) assert.strictEqual(yield* typeOfKey(tokenOf(name)), "none")
+    })
 
     it.effect("A command for a lock without tokens that is sent twice is granted twice, by 0", () =>
       LockStore.LockStore.use((store) =>

@@ -1,9 +1,10 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { NodeRedis } from "@effect/platform-node"
 import { Duration, Effect, Fiber, Layer } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
 import { client, clientOf, locksOver } from "../kit/clients.ts"
 import { onServer } from "../kit/server/onServer.ts"
+import { testLive } from "../kit/test.ts"
 
 /** Lets nothing else run in this process: no timer, no reply. */
 const block = (millis: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, millis)
@@ -13,65 +14,57 @@ const warmUp = Effect.retry(Lock.withLock(Effect.void, "report"), {
   while: (error) => error._tag === "LockStoreError" && (error.isTransient || error.workDone === true)
 })
 
-describe("an event loop that is blocked", () => {
-  it.live(
-    "After an event loop was blocked for most of the lease, the overdue renewal comes in time",
-    onServer(({ server }) =>
-      Effect.gen(function* () {
-        const { run } = yield* client(server, { watchdogLeaseTime: 12_000 })
-        const section = Effect.gen(function* () {
-          const { ensureHeld, remaining } = yield* Lock.currentHolding("report")
-          block(6500)
-          const left = Duration.toMillis(yield* remaining)
-          assert.isBelow(left, 5500)
-          while (Duration.toMillis(yield* remaining) <= left) yield* Effect.andThen(ensureHeld, Effect.sleep(10))
-          return "done"
-        })
-        assert.strictEqual(yield* run(Lock.withLock(section, "report")), "done")
-      })
-    )
-  )
-
-  it.live(
-    "An event loop that is blocked for longer than the command timeout fails no acquisition that Redis has answered meanwhile, and keeps its connection",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const { run } = yield* client(server, { commandTimeout: 200, watchdogLeaseTime: "1 minute" })
-        yield* run(warmUp)
-        const ids = Effect.promise(async () => String(await redis.client("LIST")).match(/^id=\d+/gm))
-        const before = yield* ids
-        for (let i = 0; i < 3; i++) {
-          const section = yield* Effect.forkChild(run(Lock.withLock(Effect.succeed("done"), "report")), {
-            startImmediately: true
-          })
-          block(700)
-          assert.strictEqual(yield* Fiber.join(section), "done")
-        }
-        assert.deepStrictEqual(yield* ids, before)
-      })
-    )
-  )
-
-  it.live(
-    "An event loop that is blocked for longer than the command timeout fails no acquisition over Effect's Redis (node-redis), either",
-    onServer(({ server }) =>
-      Effect.gen(function* () {
-        const driver = Layer.provide(
-          RedisDriver.layerRedisWith({ commandTimeout: 200 }),
-          NodeRedis.layer({ url: server.url })
-        )
-        const { run } = yield* clientOf(locksOver(driver, { watchdogLeaseTime: "1 minute" }))
-        yield* run(warmUp)
-        for (let i = 0; i < 3; i++) {
-          const section = yield* Effect.forkChild(run(Lock.withLock(Effect.succeed("done"), "report")), {
-            startImmediately: true
-          })
-          // node-redis writes in a turn of its own
-          yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
-          block(700)
-          assert.strictEqual(yield* Fiber.join(section), "done")
-        }
-      })
-    )
-  )
+testLive("After an event loop was blocked for most of the lease, the overdue renewal comes in time", function* () {
+  const { server } = yield* onServer()
+  const { run } = yield* client(server, { watchdogLeaseTime: 12_000 })
+  const section = Effect.gen(function* () {
+    const { ensureHeld, remaining } = yield* Lock.currentHolding("report")
+    block(6500)
+    const left = Duration.toMillis(yield* remaining)
+    assert.isBelow(left, 5500)
+    while (Duration.toMillis(yield* remaining) <= left) yield* Effect.andThen(ensureHeld, Effect.sleep(10))
+    return "done"
+  })
+  assert.strictEqual(yield* run(Lock.withLock(section, "report")), "done")
 })
+
+testLive(
+  "An event loop that is blocked for longer than the command timeout fails no acquisition that Redis has answered meanwhile, and keeps its connection",
+  function* () {
+    const { redis, server } = yield* onServer()
+    const { run } = yield* client(server, { commandTimeout: 200, watchdogLeaseTime: "1 minute" })
+    yield* run(warmUp)
+    const ids = Effect.promise(async () => String(await redis.client("LIST")).match(/^id=\d+/gm))
+    const before = yield* ids
+    for (let i = 0; i < 3; i++) {
+      const section = yield* Effect.forkChild(run(Lock.withLock(Effect.succeed("done"), "report")), {
+        startImmediately: true
+      })
+      block(700)
+      assert.strictEqual(yield* Fiber.join(section), "done")
+    }
+    assert.deepStrictEqual(yield* ids, before)
+  }
+)
+
+testLive(
+  "An event loop that is blocked for longer than the command timeout fails no acquisition over Effect's Redis (node-redis), either",
+  function* () {
+    const { server } = yield* onServer()
+    const driver = Layer.provide(
+      RedisDriver.layerRedisWith({ commandTimeout: 200 }),
+      NodeRedis.layer({ url: server.url })
+    )
+    const { run } = yield* clientOf(locksOver(driver, { watchdogLeaseTime: "1 minute" }))
+    yield* run(warmUp)
+    for (let i = 0; i < 3; i++) {
+      const section = yield* Effect.forkChild(run(Lock.withLock(Effect.succeed("done"), "report")), {
+        startImmediately: true
+      })
+      // node-redis writes in a turn of its own
+      yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      block(700)
+      assert.strictEqual(yield* Fiber.join(section), "done")
+    }
+  }
+)

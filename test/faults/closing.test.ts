@@ -2,13 +2,14 @@
  * A process that is told to end, and closes its client before the scopes of what that holds.
  */
 import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { Redis } from "ioredis"
-import { eventually, until } from "../kit/eventually.ts"
+import { until } from "../kit/eventually.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import type { ClosingSettings } from "./fixtures/closing.ts"
 import { start } from "./processes.ts"
+import { testLive } from "../kit/test.ts"
 
 /** Names of what stands at a server. */
 const keysAt = ({ url }: Pick<RedisServer.RedisServer, "url">) =>
@@ -29,64 +30,44 @@ const endsAndGivesBack = (settings: ClosingSettings, servers: ReadonlyArray<Pick
     const held = (yield* Effect.forEach(servers, keysAt)).flat().filter((key) => !isHarmless(key))
     assert.isAbove(held.length, 2)
     yield* program.signal("SIGTERM")
-    yield* eventually(
-      "the program ends",
-      () => program.hasEnded(),
-      (hasEnded) => hasEnded
-    )
+    yield* until("the program ends", () => program.hasEnded())
     assert.deepStrictEqual(
       (yield* Effect.forEach(servers, keysAt)).flat().filter((key) => !isHarmless(key)),
       []
     )
   })
 
-describe("SIGTERM to a process that closes its client first", () => {
-  it.live(
-    "A process that closes its client at SIGTERM leaves nothing on a server",
-    onServer(({ redis, server }) =>
-      Effect.andThen(
-        endsAndGivesBack({ where: "server", urls: [server.url], lock: "report" }, [server]),
-        Effect.promise(() => redis.del("report:counted", "report:leased"))
-      )
-    )
-  )
-
-  it.live(
-    "A process that closes its client at SIGTERM leaves nothing on a quorum",
-    onServer((first) =>
-      onServer((second) =>
-        onServer((third) => {
-          const servers = [first.server, second.server, third.server]
-          return endsAndGivesBack({ where: "quorum", urls: servers.map(({ url }) => url), lock: "report" }, servers)
-        })()
-      )()
-    )
-  )
-
-  it.live("A process that closes its client at SIGTERM leaves nothing on a cluster", () =>
-    Effect.gen(function* () {
-      const cluster = yield* RedisCluster.start()
-      yield* endsAndGivesBack(
-        { where: "cluster", urls: cluster.urls, lock: "report" },
-        cluster.urls.map((url) => ({ url }))
-      )
-    }).pipe(Effect.scoped)
-  )
-
-  for (const fault of ["stopped", "killed"] as const) {
-    it.live(
-      `A process that holds 120 locks gives them up at the same time, not one after the other, when its Redis is ${fault}`,
-      () =>
-        Effect.gen(function* () {
-          const server = yield* RedisServer.start()
-          const settings = { where: "server", urls: [server.url], lock: "report", more: 120 } as const
-          const program = yield* start("closing", settings)
-          yield* program.told("holding")
-          yield* fault === "stopped" ? server.pause : server.kill
-          yield* program.signal("SIGTERM")
-          // the release timeout is 5 seconds; even two at a time would take five minutes, for which nothing here waits
-          yield* until("the program ends", () => program.hasEnded())
-        }).pipe(Effect.scoped)
-    )
-  }
+testLive("A process that closes its client at SIGTERM leaves nothing on a server", function* () {
+  const { redis, server } = yield* onServer()
+  yield* endsAndGivesBack({ where: "server", urls: [server.url], lock: "report" }, [server])
+  yield* Effect.promise(() => redis.del("report:counted", "report:leased"))
 })
+
+testLive("A process that closes its client at SIGTERM leaves nothing on a quorum", function* () {
+  const servers = (yield* Effect.forEach([1, 2, 3], () => onServer())).map(({ server }) => server)
+  yield* endsAndGivesBack({ where: "quorum", urls: servers.map(({ url }) => url), lock: "report" }, servers)
+})
+
+testLive("A process that closes its client at SIGTERM leaves nothing on a cluster", function* () {
+  const cluster = yield* RedisCluster.start()
+  yield* endsAndGivesBack(
+    { where: "cluster", urls: cluster.urls, lock: "report" },
+    cluster.urls.map((url) => ({ url }))
+  )
+})
+
+for (const fault of ["stopped", "killed"] as const) {
+  testLive(
+    `A process that holds 120 locks gives them up at the same time, not one after the other, when its Redis is ${fault}`,
+    function* () {
+      const server = yield* RedisServer.start()
+      const settings = { where: "server", urls: [server.url], lock: "report", more: 120 } as const
+      const program = yield* start("closing", settings)
+      yield* program.told("holding")
+      yield* fault === "stopped" ? server.pause : server.kill
+      yield* program.signal("SIGTERM")
+      // the release timeout is 5 seconds; even two at a time would take five minutes, for which nothing here waits
+      yield* until("the program ends", () => program.hasEnded())
+    }
+  )
+}

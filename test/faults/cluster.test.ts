@@ -1,5 +1,6 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { assert, it } from "@effect/vitest"
+import { RedisCluster } from "@effect-redis-lock/testing"
+import { assert, it, type Vitest } from "@effect/vitest"
 import { Effect, Fiber, Layer, Ref, type Scope, Stream } from "effect"
 import { type AcquireError, Lock, LockLost, LockStoreError, LockTimeout, RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
@@ -8,11 +9,12 @@ import { clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/s
 import { isTracked } from "../kit/server/conditions.ts"
 import { serverKnows } from "../kit/server/knows.ts"
 import { eventually, soon } from "../kit/eventually.ts"
-import { failure, loss } from "../kit/exits.ts"
+import { failure, loss, storeError } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
 import { freshName } from "../kit/names.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { networkInterfaces } from "node:os"
+import { testLive as test, type Test, testsOf } from "../kit/test.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
 const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 minute" } as const
@@ -88,234 +90,214 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
   "on a cluster whose masters fail",
   (it) => {
     /** What a test has broken is mended before the next. */
-    const mended = <E>(body: Effect.Effect<unknown, E, TheCluster | Scope.Scope>) =>
-      Effect.gen(function* () {
-        const cluster = yield* TheCluster
-        yield* Effect.scoped(body)
-        yield* cluster.ok
-      })
-
-    it.effect("Locks are acquired and released through a cluster's failover, with transient failures at worst", () =>
-      mended(
-        Effect.gen(function* () {
-          const cluster = yield* TheCluster
-          const locks = Array.from({ length: 30 }, freshName)
-          const { owner } = yield* mastersOf(cluster, locks[0]!)
-          const one = yield* clusterClient(cluster, { commandTimeout: "1 second" })
-          const other = yield* clusterClient(cluster, { commandTimeout: "1 second" })
-          const failures: Array<AcquireError | LockLost> = []
-          const inside = new Map<string, number>()
-          const sections = new Map<string, number>()
-          const stopped = yield* Ref.make(false)
-          const section = (lock: string) =>
-            Effect.acquireUseRelease(
-              Effect.sync(() => inside.set(lock, (inside.get(lock) ?? 0) + 1)),
-              () => Effect.sleep(5),
-              () => Effect.sync(() => inside.set(lock, inside.get(lock)! - 1))
-            ).pipe(
-              Effect.andThen(Effect.sync(() => sections.set(lock, (sections.get(lock) ?? 0) + 1))),
-              Lock.withLock(lock, { waitTime: "2 seconds" })
-            )
-          const worker = (run: typeof one.run, lock: string) =>
-            Effect.gen(function* () {
-              while (!(yield* Ref.get(stopped))) {
-                const result = yield* Effect.result(
-                  run(section(lock)) as Effect.Effect<unknown, AcquireError | LockLost>
-                )
-                if (result._tag === "Success") continue
-                failures.push(result.failure)
-                yield* Effect.sleep(50)
-              }
-            })
-          const workers = yield* Effect.forEach(
-            locks.flatMap((lock) => [worker(one.run, lock), worker(other.run, lock)]),
-            (self) => Effect.forkScoped(self)
-          )
-          const progress = (what: string) =>
-            Effect.andThen(
-              Effect.sync(() => sections.clear()),
-              eventually(
-                what,
-                () => locks.filter((lock) => (sections.get(lock) ?? 0) < 3),
-                (late) => late.length === 0
-              )
-            )
-          yield* progress("every lock has been taken three times")
-          yield* owner.kill
-          yield* takenOver(locks[0]!, owner)
-          yield* progress("every lock has been taken three times again")
-          yield* Ref.set(stopped, true)
-          yield* soon("all come to an end", Fiber.joinAll(workers))
-          // a waiter may outlive it, lose what it holds, or wait for what a holder that could not release has left
-          for (const error of failures) {
-            assert.isTrue(
-              error instanceof LockStoreError
-                ? error.isTransient || error.workDone === true
-                : error instanceof LockLost || error instanceof LockTimeout,
-              error.message
-            )
-          }
-          yield* owner.restart
-
-          // and they exclude each other again
-          for (const lock of locks) {
-            const taken = yield* one.run(
-              Effect.succeed(true).pipe(Lock.withLockIfAvailable(lock), other.run, Lock.withLock(lock))
-            )
-            assert.strictEqual(taken._tag, "None", lock)
-          }
-        })
-      )
-    )
-
-    it.effect("A lock that a cluster's failover has lost is reported, and belongs to its new holder", () =>
-      mended(
-        Effect.gen(function* () {
-          const cluster = yield* TheCluster
-          const lock = freshName("failover")
-          const { owner } = yield* mastersOf(cluster, lock)
-          const redis = yield* bare(owner)
-          yield* replicated(owner)
-          const replica = yield* replicaOf(redis)
-          const holder = yield* clusterClient(cluster, { watchdogLeaseTime: "12 seconds", commandTimeout: "1 second" })
-          // the replica does not hear of the grant, not even from what its socket has received
-          yield* replica.pause
-          yield* Effect.promise(() => redis.client("KILL", "TYPE", "REPLICA"))
-          const held = yield* enter(holder, lock, { persistent: true })
-          yield* owner.kill
-          yield* replica.resume
-          yield* takenOver(lock, owner)
-          const next = yield* enter(yield* clusterClient(cluster), lock, { persistent: true })
-          assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
-          assert.isTrue(held.wasInterrupted())
-          yield* next.finish
-          yield* owner.restart
-        })
-      )
-    )
-
-    it.effect("The master that a cluster's failover has brought up tells of losses", () =>
-      mended(
-        Effect.gen(function* () {
-          const cluster = yield* TheCluster
-          const lock = freshName("failover")
-          const holder = yield* clusterClient(cluster, { watchdogLeaseTime: "1 hour" })
-          const held = yield* enter(holder, lock)
-          const { owner } = yield* mastersOf(cluster, lock)
-          yield* isTracked(yield* bare(owner))
-          yield* replicated(owner)
-          yield* owner.kill
-          const redis = yield* bare(yield* takenOver(lock, owner))
-          yield* isTracked(redis)
-          yield* Effect.promise(() => redis.del(lock))
-          assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
-          yield* owner.restart
-        })
-      )
-    )
-
-    it.effect.skipIf(!isSharded)("A waiter whose subscription was with a killed master of a cluster is served", () =>
-      mended(
-        Effect.gen(function* () {
-          const cluster = yield* TheCluster
-          const lock = freshName("failover")
-          const { owner } = yield* mastersOf(cluster, lock)
-          const holder = yield* enter(yield* clusterClient(cluster, patient), lock)
-          const waiter = yield* queueUp(yield* clusterClient(cluster, patient), lock, { persistent: true })
-          yield* shardSubscribers(owner, lock, 1)
-          yield* replicated(owner)
-          yield* owner.kill
-          const successor = yield* takenOver(lock, owner)
-          yield* shardSubscribers(successor, lock, 1)
-          assert.isUndefined(waiter.fiber.pollUnsafe())
-          yield* holder.end
-          const next = yield* waiter.entered
-          yield* next.finish
-          yield* owner.restart
-        })
-      )
-    )
-
-    it.effect("A connection for subscriptions to a demoted master of a cluster is closed, and idle others stay", () =>
-      mended(
-        Effect.gen(function* () {
-          const cluster = yield* TheCluster
-          const channel = freshName("channel")
-          const { other, owner } = yield* mastersOf(cluster, channel)
-          const ownerOf = (channel: string) => Effect.flatMap(cluster.slotOf(channel), cluster.ownerOf)
-          let elsewhere = freshName("channel")
-          while ((yield* ownerOf(elsewhere)).port !== other.port) elsewhere = freshName("channel")
-          const label = freshName("subscriber")
-          const options = { nodes: cluster.urls, connectTimeout: "1 minute", label, warnings: [] } as const
-          const driver = yield* Effect.provideContext(
-            RedisDriver.RedisDriver,
-            yield* Layer.build(IoRedis.layerCluster(options))
-          )
-          const atOwner = yield* bare(owner)
-          const atOther = yield* bare(other)
-          const clientList = async (redis: Redis) => String(await redis.client("LIST")).split("\n")
-          /** The connection over which the driver is subscribed there, as the server numbers it. */
-          const subscribed = (redis: Redis) =>
-            eventually(
-              "the driver is subscribed",
-              async () =>
-                (await clientList(redis)).find((line) => line.includes(` name=${label} `) && / s?sub=1 /.test(line)),
-              (line) => line !== undefined
-            ).pipe(Effect.map((line) => line!.split(" ")[0]!))
-          const subscribe = Effect.fnUntraced(function* (channel: string, redis: Redis) {
-            const fiber = yield* Effect.forkScoped(Stream.runDrain(driver.subscribe(channel)))
-            const id = yield* subscribed(redis)
-            const isOpen = async () => (await clientList(redis)).some((line) => line.startsWith(`${id} `))
-            return { fiber, isOpen }
+    const mending = (run: Vitest.Test<TheCluster | Scope.Scope>): Test<TheCluster> =>
+      testsOf((title, body) =>
+        run(
+          title,
+          Effect.fnUntraced(function* (context) {
+            yield* Effect.scoped(body(context))
+            yield* (yield* TheCluster).ok
           })
-          const atFormer = yield* subscribe(channel, atOwner)
-          const idle = yield* subscribe(elsewhere, atOther)
-          yield* Fiber.interrupt(idle.fiber)
-          yield* replicated(owner)
-          const replica = yield* bare(yield* replicaOf(atOwner))
-          yield* Effect.promise(() => replica.cluster("FAILOVER"))
-          const successor = yield* bare(yield* takenOver(channel, owner))
-          yield* eventually(
-            "the connection to the former master is closed",
-            atFormer.isOpen,
-            (isOpen) => !isOpen,
-            "1 minute"
-          )
-          yield* subscribed(successor)
-          assert.isTrue(yield* Effect.promise(idle.isOpen))
-        })
+        )
       )
-    )
+    const test = mending(it.effect)
 
-    it.effect("A master of a cluster that hangs costs time-outs until its replica takes over, and no lock", () =>
-      mended(
+    test("Locks are acquired and released through a cluster's failover, with transient failures at worst", function* () {
+      const cluster = yield* TheCluster
+      const locks = Array.from({ length: 30 }, freshName)
+      const { owner } = yield* mastersOf(cluster, locks[0]!)
+      const one = yield* clusterClient(cluster, { commandTimeout: "1 second" })
+      const other = yield* clusterClient(cluster, { commandTimeout: "1 second" })
+      const failures: Array<AcquireError | LockLost> = []
+      const inside = new Map<string, number>()
+      const sections = new Map<string, number>()
+      const stopped = yield* Ref.make(false)
+      const section = (lock: string) =>
+        Effect.acquireUseRelease(
+          Effect.sync(() => inside.set(lock, (inside.get(lock) ?? 0) + 1)),
+          () => Effect.sleep(5),
+          () => Effect.sync(() => inside.set(lock, inside.get(lock)! - 1))
+        ).pipe(
+          Effect.andThen(Effect.sync(() => sections.set(lock, (sections.get(lock) ?? 0) + 1))),
+          Lock.withLock(lock, { waitTime: "2 seconds" })
+        )
+      const worker = (run: typeof one.run, lock: string) =>
         Effect.gen(function* () {
-          const cluster = yield* TheCluster
-          const lock = freshName("failover")
-          const { owner } = yield* mastersOf(cluster, lock)
-          const client = yield* clusterClient(cluster, { commandTimeout: "500 millis" })
-          yield* client.run(Lock.withLock(Effect.void, lock))
-          yield* replicated(owner)
-          yield* owner.pause
-          const first = failure(yield* Effect.exit(client.run(Lock.withLock(Effect.void, lock, { waitTime: 0 }))))
-          assert.deepInclude(first, { _tag: "LockStoreError", reason: "TimedOut" })
-          yield* takenOver(lock, owner)
-          const next = yield* enter(client, lock, { persistent: true })
-          // what was sent to it is run now, or refused: either way it changes nothing
-          yield* owner.resume
-          yield* cluster.ok
-          yield* next.holding.renew().pipe(client.run)
-          yield* next.finish
+          while (!(yield* Ref.get(stopped))) {
+            const result = yield* Effect.result(run(section(lock)) as Effect.Effect<unknown, AcquireError | LockLost>)
+            if (result._tag === "Success") continue
+            failures.push(result.failure)
+            yield* Effect.sleep(50)
+          }
         })
+      const workers = yield* Effect.forEach(
+        locks.flatMap((lock) => [worker(one.run, lock), worker(other.run, lock)]),
+        (self) => Effect.forkScoped(self)
       )
+      const progress = (what: string) =>
+        Effect.andThen(
+          Effect.sync(() => sections.clear()),
+          eventually(
+            what,
+            () => locks.filter((lock) => (sections.get(lock) ?? 0) < 3),
+            (late) => late.length === 0
+          )
+        )
+      yield* progress("every lock has been taken three times")
+      yield* owner.kill
+      yield* takenOver(locks[0]!, owner)
+      yield* progress("every lock has been taken three times again")
+      yield* Ref.set(stopped, true)
+      yield* soon("all come to an end", Fiber.joinAll(workers))
+      // a waiter may outlive it, lose what it holds, or wait for what a holder that could not release has left
+      for (const error of failures) {
+        assert.isTrue(
+          error instanceof LockStoreError
+            ? error.isTransient || error.workDone === true
+            : error instanceof LockLost || error instanceof LockTimeout,
+          error.message
+        )
+      }
+      yield* owner.restart
+
+      // and they exclude each other again
+      for (const lock of locks) {
+        const taken = yield* one.run(
+          Effect.succeed(true).pipe(Lock.withLockIfAvailable(lock), other.run, Lock.withLock(lock))
+        )
+        assert.strictEqual(taken._tag, "None", lock)
+      }
+    })
+
+    test("A lock that a cluster's failover has lost is reported, and belongs to its new holder", function* () {
+      const cluster = yield* TheCluster
+      const lock = freshName("failover")
+      const { owner } = yield* mastersOf(cluster, lock)
+      const redis = yield* bare(owner)
+      yield* replicated(owner)
+      const replica = yield* replicaOf(redis)
+      const holder = yield* clusterClient(cluster, { watchdogLeaseTime: "12 seconds", commandTimeout: "1 second" })
+      // the replica does not hear of the grant, not even from what its socket has received
+      yield* replica.pause
+      yield* Effect.promise(() => redis.client("KILL", "TYPE", "REPLICA"))
+      const held = yield* enter(holder, lock, { persistent: true })
+      yield* owner.kill
+      yield* replica.resume
+      yield* takenOver(lock, owner)
+      const next = yield* enter(yield* clusterClient(cluster), lock, { persistent: true })
+      assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
+      assert.isTrue(held.wasInterrupted())
+      yield* next.finish
+      yield* owner.restart
+    })
+
+    test("The master that a cluster's failover has brought up tells of losses", function* () {
+      const cluster = yield* TheCluster
+      const lock = freshName("failover")
+      const holder = yield* clusterClient(cluster, { watchdogLeaseTime: "1 hour" })
+      const held = yield* enter(holder, lock)
+      const { owner } = yield* mastersOf(cluster, lock)
+      yield* isTracked(yield* bare(owner))
+      yield* replicated(owner)
+      yield* owner.kill
+      const redis = yield* bare(yield* takenOver(lock, owner))
+      yield* isTracked(redis)
+      yield* Effect.promise(() => redis.del(lock))
+      assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
+      yield* owner.restart
+    })
+
+    mending(it.effect.skipIf(!isSharded))(
+      "A waiter whose subscription was with a killed master of a cluster is served",
+      function* () {
+        const cluster = yield* TheCluster
+        const lock = freshName("failover")
+        const { owner } = yield* mastersOf(cluster, lock)
+        const holder = yield* enter(yield* clusterClient(cluster, patient), lock)
+        const waiter = yield* queueUp(yield* clusterClient(cluster, patient), lock, { persistent: true })
+        yield* shardSubscribers(owner, lock, 1)
+        yield* replicated(owner)
+        yield* owner.kill
+        const successor = yield* takenOver(lock, owner)
+        yield* shardSubscribers(successor, lock, 1)
+        assert.isUndefined(waiter.fiber.pollUnsafe())
+        yield* holder.end
+        const next = yield* waiter.entered
+        yield* next.finish
+        yield* owner.restart
+      }
     )
 
-    it.effect("Behind a NAT a redirection is followed at once, also while no node tells which slots it has", () =>
-      mended(
-        // the nodes call themselves 127.0.0.1
-        followsRedirection((address) => ({ host: "localhost", port: Number(address.split(":").at(-1)) }))
+    test("A connection for subscriptions to a demoted master of a cluster is closed, and idle others stay", function* () {
+      const cluster = yield* TheCluster
+      const channel = freshName("channel")
+      const { other, owner } = yield* mastersOf(cluster, channel)
+      const ownerOf = (channel: string) => Effect.flatMap(cluster.slotOf(channel), cluster.ownerOf)
+      let elsewhere = freshName("channel")
+      while ((yield* ownerOf(elsewhere)).port !== other.port) elsewhere = freshName("channel")
+      const label = freshName("subscriber")
+      const options = { nodes: cluster.urls, connectTimeout: "1 minute", label, warnings: [] } as const
+      const driver = yield* Effect.provideContext(
+        RedisDriver.RedisDriver,
+        yield* Layer.build(IoRedis.layerCluster(options))
       )
-    )
+      const atOwner = yield* bare(owner)
+      const atOther = yield* bare(other)
+      const clientList = async (redis: Redis) => String(await redis.client("LIST")).split("\n")
+      /** The connection over which the driver is subscribed there, as the server numbers it. */
+      const subscribed = (redis: Redis) =>
+        eventually(
+          "the driver is subscribed",
+          async () =>
+            (await clientList(redis)).find((line) => line.includes(` name=${label} `) && / s?sub=1 /.test(line)),
+          (line) => line !== undefined
+        ).pipe(Effect.map((line) => line!.split(" ")[0]!))
+      const subscribe = Effect.fnUntraced(function* (channel: string, redis: Redis) {
+        const fiber = yield* Effect.forkScoped(Stream.runDrain(driver.subscribe(channel)))
+        const id = yield* subscribed(redis)
+        const isOpen = async () => (await clientList(redis)).some((line) => line.startsWith(`${id} `))
+        return { fiber, isOpen }
+      })
+      const atFormer = yield* subscribe(channel, atOwner)
+      const idle = yield* subscribe(elsewhere, atOther)
+      yield* Fiber.interrupt(idle.fiber)
+      yield* replicated(owner)
+      const replica = yield* bare(yield* replicaOf(atOwner))
+      yield* Effect.promise(() => replica.cluster("FAILOVER"))
+      const successor = yield* bare(yield* takenOver(channel, owner))
+      yield* eventually(
+        "the connection to the former master is closed",
+        atFormer.isOpen,
+        (isOpen) => !isOpen,
+        "1 minute"
+      )
+      yield* subscribed(successor)
+      assert.isTrue(yield* Effect.promise(idle.isOpen))
+    })
+
+    test("A master of a cluster that hangs costs time-outs until its replica takes over, and no lock", function* () {
+      const cluster = yield* TheCluster
+      const lock = freshName("failover")
+      const { owner } = yield* mastersOf(cluster, lock)
+      const client = yield* clusterClient(cluster, { commandTimeout: "500 millis" })
+      yield* client.run(Lock.withLock(Effect.void, lock))
+      yield* replicated(owner)
+      yield* owner.pause
+      const first = failure(yield* Effect.exit(client.run(Lock.withLock(Effect.void, lock, { waitTime: 0 }))))
+      assert.deepInclude(first, { _tag: "LockStoreError", reason: "TimedOut" })
+      yield* takenOver(lock, owner)
+      const next = yield* enter(client, lock, { persistent: true })
+      // what was sent to it is run now, or refused: either way it changes nothing
+      yield* owner.resume
+      yield* cluster.ok
+      yield* next.holding.renew().pipe(client.run)
+      yield* next.finish
+    })
+
+    test("Behind a NAT a redirection is followed at once, also while no node tells which slots it has", function* () {
+      // the nodes call themselves 127.0.0.1
+      yield* followsRedirection((address) => ({ host: "localhost", port: Number(address.split(":").at(-1)) }))
+    })
   }
 )
 
@@ -330,4 +312,22 @@ it.layer(TheCluster.layer(hasIPv6 ? ofIPv6 : {}), { excludeTestServices: true })
   it.effect.skipIf(!hasIPv6)("A redirection to an IPv6 address that begins with a colon is followed at once", () =>
     followsRedirection()
   )
+})
+
+test("While no node of a cluster answers, requests fail as transient, and a waiter waits on", function* () {
+  const cluster = yield* RedisCluster.start()
+  const client = yield* clusterClient(cluster, { commandTimeout: "300 millis" })
+  const lock = freshName()
+  const section = Effect.succeed("done").pipe(Lock.withLock(lock, { waitTime: 0 }), client.run)
+  assert.strictEqual(yield* section, "done")
+  yield* Effect.forEach(cluster.nodes, (node) => node.pause)
+  const waiter = yield* queueUp(client, lock)
+  for (let attempt = 0; attempt < 12; attempt++) {
+    const error = storeError(yield* Effect.exit(section))
+    assert.isTrue(error.isTransient, error.message)
+  }
+  yield* Effect.forEach(cluster.nodes, (node) => node.resume)
+  // a waiter has outlived it
+  const next = yield* waiter.entered
+  yield* next.finish
 })

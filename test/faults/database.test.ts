@@ -3,7 +3,7 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisSentinel } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
 import { Redis } from "ioredis"
@@ -14,6 +14,7 @@ import { enter, queueUp } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { connected } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
+import { testLive } from "../kit/test.ts"
 
 const section = Lock.withLock(Effect.succeed("done"), "report")
 
@@ -23,122 +24,104 @@ const refusal = <A, E>(layer: Layer.Layer<A, E>) => Effect.flip(Effect.scoped(La
 const nothingAnywhere = (redis: Redis) =>
   Effect.promise(async () => assert.notMatch(await redis.info("keyspace"), /^db\d+:/m))
 
-describe("a database that the server refuses", () => {
-  it.live(
-    "A database that does not exist fails the building of the layer, and the error says so",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        for (const layer of [
-          IoRedis.layer({ url: `${server.url}/99` }),
-          IoRedis.layer({ url: server.url, ioredis: { db: 99 } }),
-          IoRedis.layer({ url: `${server.url}/99`, ioredis: { protocol: 2 } }),
-          IoRedis.layer({ url: `${server.url}/99`, ioredis: { enableReadyCheck: false } })
-        ]) {
-          const error = yield* refusal(layer)
-          assert.instanceOf(error, RedisDriver.RedisDriverError)
-          assert.include(error.message, "cannot select database 99: ERR DB index is out of range")
-        }
-        yield* nothingAnywhere(redis)
-      })
-    )
+testLive("A database that does not exist fails the building of the layer, and the error says so", function* () {
+  const { redis, server } = yield* onServer()
+  for (const layer of [
+    IoRedis.layer({ url: `${server.url}/99` }),
+    IoRedis.layer({ url: server.url, ioredis: { db: 99 } }),
+    IoRedis.layer({ url: `${server.url}/99`, ioredis: { protocol: 2 } }),
+    IoRedis.layer({ url: `${server.url}/99`, ioredis: { enableReadyCheck: false } })
+  ]) {
+    const error = yield* refusal(layer)
+    assert.instanceOf(error, RedisDriver.RedisDriverError)
+    assert.include(error.message, "cannot select database 99: ERR DB index is out of range")
+  }
+  yield* nothingAnywhere(redis)
+})
+
+testLive("A database that the user may not SELECT fails the building of the layer with NoPermission", function* () {
+  const { redis, server } = yield* onServer()
+  yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">pw", "~*", "&*", "+@all", "-select"))
+  const error = yield* refusal(IoRedis.layer({ url: `redis://locks:pw@${server.host}:${server.port}/3` }))
+  assert.deepInclude(error, { reason: "NoPermission" })
+  assert.include(error.message, "cannot select database 3: NOPERM")
+  yield* nothingAnywhere(redis)
+})
+
+testLive("A database that does not exist fails the layer behind Sentinel, too", function* () {
+  const site = yield* RedisSentinel.start()
+  const sentinels = site.sentinels.map(({ url }) => url)
+  const error = yield* refusal(IoRedis.layerSentinel({ sentinels, name: site.name, ioredis: { db: 99 } }))
+  assert.include(error.message, "cannot select database 99: ERR DB index is out of range")
+})
+
+testLive(
+  "When the right to a database is withdrawn, commands fail with NoPermission after a reconnect until it is given back, and go to no other database, also over the application's own client",
+  function* () {
+    const { redis, server } = yield* onServer()
+    yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">pw", "~*", "&*", "+@all"))
+    const url = `redis://locks:pw@${server.host}:${server.port}/3`
+    const ours = yield* client({ url })
+    const theirs = yield* clientOver(yield* bare({ url }))
+    for (const { run } of [ours, theirs]) assert.strictEqual(yield* run(section), "done")
+
+    yield* Effect.promise(() => redis.acl("SETUSER", "locks", "-select"))
+    yield* Effect.promise(() => redis.client("KILL", "USER", "locks"))
+    for (const { run } of [ours, theirs]) {
+      const error = yield* eventually(
+        "the lock is refused because of the database",
+        async () => storeError(await Effect.runPromise(Effect.exit(run(section)))),
+        ({ reason }) => reason !== "ConnectionLost" && reason !== "NotConnected"
+      )
+      assert.strictEqual(error.reason, "NoPermission")
+      assert.isFalse(error.isTransient)
+      assert.include(error.message, "cannot select database 3: NOPERM")
+    }
+    assert.notMatch(yield* Effect.promise(() => redis.info("keyspace")), /^db0:/m)
+
+    yield* Effect.promise(() => redis.acl("SETUSER", "locks", "+select"))
+    yield* connected(ours)
+    assert.strictEqual(yield* ours.run(section), "done")
+    // theirs is connected, in another database, and not ours to close
+    yield* Effect.promise(() => redis.client("KILL", "USER", "locks"))
+    yield* connected(theirs)
+    assert.strictEqual(yield* theirs.run(section), "done")
+    assert.notMatch(yield* Effect.promise(() => redis.info("keyspace")), /^db0:/m)
+    yield* Effect.promise(() => redis.flushall())
+  }
+)
+
+testLive(
+  "A connection for subscriptions that the server refuses the database is given up, and the waiter falls back to asking",
+  function* () {
+    const { redis, server } = yield* onServer()
+    yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">pw", "~*", "&*", "+@all"))
+    const url = `redis://locks:pw@${server.host}:${server.port}/3`
+    const holder = yield* enter(yield* client({ url }), "report")
+    const waiting = yield* client({ url })
+    yield* Effect.promise(() => redis.acl("SETUSER", "locks", "-select"))
+    const waiter = yield* queueUp(waiting, "report")
+    const refused = () => redis.call("ACL", "LOG") as Promise<ReadonlyArray<unknown>>
+    yield* eventually("its SELECT was refused", refused, (log) => JSON.stringify(log).includes("select"))
+    assert.deepStrictEqual(yield* Effect.promise(() => redis.pubsub("CHANNELS")), [])
+    yield* holder.end
+    const next = yield* waiter.entered
+    yield* next.finish
+    yield* Effect.promise(() => redis.flushall())
+  }
+)
+
+testLive("An application's own client that was refused its database fails the building of the layer", function* () {
+  const { server } = yield* onServer()
+  const redis = yield* Effect.acquireRelease(
+    Effect.sync(() => new Redis(`${server.url}/99`).on("error", () => {})),
+    (redis) => Effect.sync(() => redis.disconnect())
   )
-
-  it.live(
-    "A database that the user may not SELECT fails the building of the layer with NoPermission",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">pw", "~*", "&*", "+@all", "-select"))
-        const error = yield* refusal(IoRedis.layer({ url: `redis://locks:pw@${server.host}:${server.port}/3` }))
-        assert.deepInclude(error, { reason: "NoPermission" })
-        assert.include(error.message, "cannot select database 3: NOPERM")
-        yield* nothingAnywhere(redis)
-      })
-    )
+  yield* eventually(
+    "it is connected",
+    () => redis.status,
+    (status) => status === "ready"
   )
-
-  it.live("A database that does not exist fails the layer behind Sentinel, too", () =>
-    Effect.gen(function* () {
-      const site = yield* RedisSentinel.start()
-      const sentinels = site.sentinels.map(({ url }) => url)
-      const error = yield* refusal(IoRedis.layerSentinel({ sentinels, name: site.name, ioredis: { db: 99 } }))
-      assert.include(error.message, "cannot select database 99: ERR DB index is out of range")
-    })
-  )
-
-  it.live(
-    "When the right to a database is withdrawn, commands fail with NoPermission after a reconnect until it is given back, and go to no other database, also over the application's own client",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">pw", "~*", "&*", "+@all"))
-        const url = `redis://locks:pw@${server.host}:${server.port}/3`
-        const ours = yield* client({ url })
-        const theirs = yield* clientOver(yield* bare({ url }))
-        for (const { run } of [ours, theirs]) assert.strictEqual(yield* run(section), "done")
-
-        yield* Effect.promise(() => redis.acl("SETUSER", "locks", "-select"))
-        yield* Effect.promise(() => redis.client("KILL", "USER", "locks"))
-        for (const { run } of [ours, theirs]) {
-          const error = yield* eventually(
-            "the lock is refused because of the database",
-            async () => storeError(await Effect.runPromise(Effect.exit(run(section)))),
-            ({ reason }) => reason !== "ConnectionLost" && reason !== "NotConnected"
-          )
-          assert.strictEqual(error.reason, "NoPermission")
-          assert.isFalse(error.isTransient)
-          assert.include(error.message, "cannot select database 3: NOPERM")
-        }
-        assert.notMatch(yield* Effect.promise(() => redis.info("keyspace")), /^db0:/m)
-
-        yield* Effect.promise(() => redis.acl("SETUSER", "locks", "+select"))
-        yield* connected(ours)
-        assert.strictEqual(yield* ours.run(section), "done")
-        // theirs is connected, in another database, and not ours to close
-        yield* Effect.promise(() => redis.client("KILL", "USER", "locks"))
-        yield* connected(theirs)
-        assert.strictEqual(yield* theirs.run(section), "done")
-        assert.notMatch(yield* Effect.promise(() => redis.info("keyspace")), /^db0:/m)
-        yield* Effect.promise(() => redis.flushall())
-      })
-    )
-  )
-
-  it.live(
-    "A connection for subscriptions that the server refuses the database is given up, and the waiter falls back to asking",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        yield* Effect.promise(() => redis.acl("SETUSER", "locks", "on", ">pw", "~*", "&*", "+@all"))
-        const url = `redis://locks:pw@${server.host}:${server.port}/3`
-        const holder = yield* enter(yield* client({ url }), "report")
-        const waiting = yield* client({ url })
-        yield* Effect.promise(() => redis.acl("SETUSER", "locks", "-select"))
-        const waiter = yield* queueUp(waiting, "report")
-        const refused = () => redis.call("ACL", "LOG") as Promise<ReadonlyArray<unknown>>
-        yield* eventually("its SELECT was refused", refused, (log) => JSON.stringify(log).includes("select"))
-        assert.deepStrictEqual(yield* Effect.promise(() => redis.pubsub("CHANNELS")), [])
-        yield* holder.end
-        const next = yield* waiter.entered
-        yield* next.finish
-        yield* Effect.promise(() => redis.flushall())
-      })
-    )
-  )
-
-  it.live(
-    "An application's own client that was refused its database fails the building of the layer",
-    onServer(({ server }) =>
-      Effect.gen(function* () {
-        const redis = yield* Effect.acquireRelease(
-          Effect.sync(() => new Redis(`${server.url}/99`).on("error", () => {})),
-          (redis) => Effect.sync(() => redis.disconnect())
-        )
-        yield* eventually(
-          "it is connected",
-          () => redis.status,
-          (status) => status === "ready"
-        )
-        const error = yield* refusal(IoRedis.fromClient(redis))
-        assert.include(error.message, "ERR DB index is out of range")
-      })
-    )
-  )
+  const error = yield* refusal(IoRedis.fromClient(redis))
+  assert.include(error.message, "ERR DB index is out of range")
 })

@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Cron, Deferred, Effect, Fiber, Layer, Option, Schema, Stream } from "effect"
 import {
   CountDownLatch,
@@ -23,6 +23,7 @@ import { client } from "../kit/clients.ts"
 import { storeError } from "../kit/exits.ts"
 import { growsBy } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
+import { testLive } from "../kit/test.ts"
 
 /** The rules in the README of the driver, by the comment above them; those of every lock have none. */
 const documented = new Map<string, ReadonlyArray<string>>()
@@ -156,40 +157,33 @@ const uses: Record<string, Record<string, (renewed: Effect.Effect<void>) => Use>
   }
 }
 
-describe("a Redis user with the documented permissions", () => {
-  for (const [kind, cases] of Object.entries(uses)) {
-    for (const [what, use] of Object.entries(cases)) {
-      it.live(
-        `A Redis user with the documented permissions may do everything with ${what}`,
-        onServer(({ redis, server }) =>
-          Effect.gen(function* () {
-            const rules = [...documented.get("Lock")!, ...documented.get(kind)!]
-            const [setInfo] = (yield* Effect.promise(() => redis.command("INFO", "client|setinfo"))) as [unknown]
-            if (setInfo !== null) rules.push(...documented.get("Redis 7.2 or newer, and Valkey")!)
-            yield* Effect.promise(() => redis.acl("SETUSER", "locks", "reset", ...rules))
-            yield* Effect.promise(() => redis.select(3))
-            const at = { url: `redis://locks:secret@${server.host}:${server.port}/3` }
-            const { run } = yield* client(at, { keyPrefix: "app:", watchdogLeaseTime: "6 seconds" })
-            const left = async () =>
-              Math.max(...(await Promise.all((await redis.keys("app:*")).map((key) => redis.pttl(key)))))
-            const renewed = Effect.asVoid(Effect.suspend(() => growsBy("it is renewed", left, 1)))
-            yield* run(Effect.orDie(use(renewed)))
-            yield* Effect.promise(() => redis.set("app:foreign", "text"))
-            const error = storeError(yield* Effect.exit(run(Lock.withLock(Effect.void, "foreign"))))
-            assert.strictEqual(error.reason, "WrongType")
-            // also what is not an error, as that nobody can be told
-            const refused = (yield* Effect.promise(() => redis.call("ACL", "LOG"))) as ReadonlyArray<Array<unknown>>
-            // a 6.2 takes the name of ioredis, which it does not know how to keep, for something forbidden
-            const isName = (entry: Array<unknown>) =>
-              setInfo === null && entry[entry.indexOf("object") + 1] === "client"
-            assert.deepStrictEqual(
-              refused.filter((entry) => !isName(entry)),
-              []
-            )
-            yield* Effect.promise(() => redis.flushall())
-          })
-        )
+for (const [kind, cases] of Object.entries(uses)) {
+  for (const [what, use] of Object.entries(cases)) {
+    testLive(`A Redis user with the documented permissions may do everything with ${what}`, function* () {
+      const { redis, server } = yield* onServer()
+      const rules = [...documented.get("Lock")!, ...documented.get(kind)!]
+      const [setInfo] = (yield* Effect.promise(() => redis.command("INFO", "client|setinfo"))) as [unknown]
+      if (setInfo !== null) rules.push(...documented.get("Redis 7.2 or newer, and Valkey")!)
+      yield* Effect.promise(() => redis.acl("SETUSER", "locks", "reset", ...rules))
+      yield* Effect.promise(() => redis.select(3))
+      const at = { url: `redis://locks:secret@${server.host}:${server.port}/3` }
+      const { run } = yield* client(at, { keyPrefix: "app:", watchdogLeaseTime: "6 seconds" })
+      const left = async () =>
+        Math.max(...(await Promise.all((await redis.keys("app:*")).map((key) => redis.pttl(key)))))
+      const renewed = Effect.asVoid(Effect.suspend(() => growsBy("it is renewed", left, 1)))
+      yield* run(Effect.orDie(use(renewed)))
+      yield* Effect.promise(() => redis.set("app:foreign", "text"))
+      const error = storeError(yield* Effect.exit(run(Lock.withLock(Effect.void, "foreign"))))
+      assert.strictEqual(error.reason, "WrongType")
+      // also what is not an error, as that nobody can be told
+      const refused = (yield* Effect.promise(() => redis.call("ACL", "LOG"))) as ReadonlyArray<Array<unknown>>
+      // a 6.2 takes the name of ioredis, which it does not know how to keep, for something forbidden
+      const isName = (entry: Array<unknown>) => setInfo === null && entry[entry.indexOf("object") + 1] === "client"
+      assert.deepStrictEqual(
+        refused.filter((entry) => !isName(entry)),
+        []
       )
-    }
+      yield* Effect.promise(() => redis.flushall())
+    })
   }
-})
+}

@@ -1,14 +1,15 @@
 /**
  * The table of docs/failover.md: which grant is still there when a replica has taken over.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { Lock } from "effect-redis-lock"
 import { readFileSync } from "node:fs"
 import { client } from "../kit/clients.ts"
-import { eventually } from "../kit/eventually.ts"
+import { eventually, until } from "../kit/eventually.ts"
 import { storeError } from "../kit/exits.ts"
 import { replicasOnline, replicated } from "../kit/server/replicated.ts"
+import { testLive } from "../kit/test.ts"
 
 type Site = Effect.Success<ReturnType<typeof replicated>>
 type Replica = Site["replicas"][number]
@@ -44,58 +45,54 @@ const table = (() => {
 
 const isKnown = ({ redis }: Replica, lock: string) => Effect.promise(async () => (await redis.exists(lock)) === 1)
 
-describe("the table of failovers", () => {
-  it.live("A grant survives the failovers that docs/failover.md says it survives, and no others", () =>
-    Effect.gen(function* () {
-      const { master, replicas } = yield* replicated(2)
-      const { run } = yield* client(master.server, { watchdogLeaseTime: "10 minutes" })
-      // connects, and learns of the replicas
-      for (const acknowledge of Object.values(settings)) {
-        yield* eventually(
-          "the master's replicas acknowledge",
-          Effect.result(run(Lock.withLock(Effect.void, "first", { acknowledge }))),
-          ({ _tag }) => _tag === "Success"
-        )
-      }
-      let count = 0
-      for (const [failure, { gone, lagging, promoted }] of Object.entries(failures)) {
-        for (const [setting, acknowledge] of Object.entries(settings)) {
-          const lock = `lock ${++count}`
-          for (const i of gone) yield* replicas[i]!.link.cut
-          if (gone.length > 0) yield* replicasOnline(master.redis, 2 - gone.length)
-          for (const i of lagging) yield* replicas[i]!.link.stall
-          const outcome = yield* run(
-            Effect.gen(function* () {
-              const asked = yield* Effect.exit(Lock.scoped(lock, { acknowledge }))
-              if (asked._tag === "Failure") {
-                assert.strictEqual(storeError(asked).reason, "NotReplicated")
-                return "refused"
-              }
-              const successor = replicas[promoted]!
-              const isExpected = table(failure, setting).startsWith("survives")
-              // without acknowledgement it may get there all the same, a little later
-              if (acknowledge === "none" && isExpected) {
-                yield* eventually("the replica has received it", isKnown(successor, lock), (isThere) => isThere)
-              }
-              // what the master has sent does not arrive any more
-              for (const { link } of replicas) yield* link.cut
-              yield* Effect.promise(() => successor.redis.call("REPLICAOF", "NO", "ONE"))
-              return (yield* isKnown(successor, lock)) ? "survives" : "lost"
-            }).pipe(Effect.scoped)
-          )
-          assert.isTrue(
-            table(failure, setting).startsWith(outcome),
-            `${failure}, with ${setting}: ${outcome}; the page says: ${table(failure, setting)}`
-          )
-          for (const { link, redis } of replicas) {
-            yield* link.cut
-            yield* link.restore
-            yield* link.resume
-            yield* Effect.promise(() => redis.call("REPLICAOF", link.host, link.port))
+testLive("A grant survives the failovers that docs/failover.md says it survives, and no others", function* () {
+  const { master, replicas } = yield* replicated(2)
+  const { run } = yield* client(master.server, { watchdogLeaseTime: "10 minutes" })
+  // connects, and learns of the replicas
+  for (const acknowledge of Object.values(settings)) {
+    yield* eventually(
+      "the master's replicas acknowledge",
+      Effect.result(run(Lock.withLock(Effect.void, "first", { acknowledge }))),
+      ({ _tag }) => _tag === "Success"
+    )
+  }
+  let count = 0
+  for (const [failure, { gone, lagging, promoted }] of Object.entries(failures)) {
+    for (const [setting, acknowledge] of Object.entries(settings)) {
+      const lock = `lock ${++count}`
+      for (const i of gone) yield* replicas[i]!.link.cut
+      if (gone.length > 0) yield* replicasOnline(master.redis, 2 - gone.length)
+      for (const i of lagging) yield* replicas[i]!.link.stall
+      const outcome = yield* run(
+        Effect.gen(function* () {
+          const asked = yield* Effect.exit(Lock.scoped(lock, { acknowledge }))
+          if (asked._tag === "Failure") {
+            assert.strictEqual(storeError(asked).reason, "NotReplicated")
+            return "refused"
           }
-          yield* replicasOnline(master.redis, 2)
-        }
+          const successor = replicas[promoted]!
+          const isExpected = table(failure, setting).startsWith("survives")
+          // without acknowledgement it may get there all the same, a little later
+          if (acknowledge === "none" && isExpected) {
+            yield* until("the replica has received it", isKnown(successor, lock))
+          }
+          // what the master has sent does not arrive any more
+          for (const { link } of replicas) yield* link.cut
+          yield* Effect.promise(() => successor.redis.call("REPLICAOF", "NO", "ONE"))
+          return (yield* isKnown(successor, lock)) ? "survives" : "lost"
+        }).pipe(Effect.scoped)
+      )
+      assert.isTrue(
+        table(failure, setting).startsWith(outcome),
+        `${failure}, with ${setting}: ${outcome}; the page says: ${table(failure, setting)}`
+      )
+      for (const { link, redis } of replicas) {
+        yield* link.cut
+        yield* link.restore
+        yield* link.resume
+        yield* Effect.promise(() => redis.call("REPLICAOF", link.host, link.port))
       }
-    }).pipe(Effect.scoped)
-  )
+      yield* replicasOnline(master.redis, 2)
+    }
+  }
 })

@@ -1,7 +1,7 @@
 /**
  * A lock is handed over while the master dies, or while nothing reaches the client that it is handed over to.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import type { Redis } from "ioredis"
 import { client } from "../kit/clients.ts"
@@ -11,6 +11,7 @@ import { enter } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { behindProxy } from "../kit/server/onServer.ts"
 import { placesTaken, takesPlace } from "../kit/server/places.ts"
+import { testLive } from "../kit/test.ts"
 
 const lease = 3000
 
@@ -27,65 +28,61 @@ const copyOf = (redis: Redis) =>
     )
   })
 
-describe("a lock that is handed over", () => {
-  it.live(
-    "A hand-over that the master's successor knows nothing of is taken from its holder before anybody else gets the lock",
-    behindProxy(({ proxy, redis, server }) =>
-      Effect.gen(function* () {
-        const options = { watchdogLeaseTime: lease } as const
-        const process = yield* Scope.make()
-        const first = yield* enter(yield* Scope.provide(client(proxy, options), process), "report")
-        const second = yield* takesPlace(yield* client(proxy, options), redis, 0)
-        const third = yield* takesPlace(yield* client(proxy, options), redis, 1)
-        const before = yield* copyOf(redis)
-        yield* first.finish
-        const handedOver = yield* second.entered
-        assert.isTrue(handedOver.holding.token > first.holding.token)
-        // so that nobody repeats its release
-        yield* Scope.close(process, Exit.void)
+testLive(
+  "A hand-over that the master's successor knows nothing of is taken from its holder before anybody else gets the lock",
+  function* () {
+    const { proxy, redis, server } = yield* behindProxy()
+    const options = { watchdogLeaseTime: lease } as const
+    const process = yield* Scope.make()
+    const first = yield* enter(yield* Scope.provide(client(proxy, options), process), "report")
+    const second = yield* takesPlace(yield* client(proxy, options), redis, 0)
+    const third = yield* takesPlace(yield* client(proxy, options), redis, 1)
+    const before = yield* copyOf(redis)
+    yield* first.finish
+    const handedOver = yield* second.entered
+    assert.isTrue(handedOver.holding.token > first.holding.token)
+    // so that nobody repeats its release
+    yield* Scope.close(process, Exit.void)
 
-        yield* proxy.cut
-        yield* server.restart
-        const successor = yield* bare(server)
-        for (const { key, left, value } of before) {
-          yield* Effect.promise(() => successor.restore(key, left, value))
-        }
-        const startedAt = performance.now()
-        yield* proxy.restore
+    yield* proxy.cut
+    yield* server.restart
+    const successor = yield* bare(server)
+    for (const { key, left, value } of before) {
+      yield* Effect.promise(() => successor.restore(key, left, value))
+    }
+    const startedAt = performance.now()
+    yield* proxy.restore
 
-        // the successor believes that the first still holds it
-        const next = yield* third.entered
-        const waited = performance.now() - startedAt
-        assert.isTrue(handedOver.wasInterrupted())
-        loss(yield* handedOver.exit)
-        assert.isFalse(yield* handedOver.holding.isHeld)
-        assert.isAtLeast(waited, lease / 4)
-        yield* next.finish
-      })
+    // the successor believes that the first still holds it
+    const next = yield* third.entered
+    const waited = performance.now() - startedAt
+    assert.isTrue(handedOver.wasInterrupted())
+    loss(yield* handedOver.exit)
+    assert.isFalse(yield* handedOver.holding.isHeld)
+    assert.isAtLeast(waited, lease / 4)
+    yield* next.finish
+  }
+)
+
+testLive(
+  "A client whose connections break while a lock is handed over to it finds its lock when they are back",
+  function* () {
+    const { proxy, redis, server } = yield* behindProxy()
+    // nobody asks by the clock
+    const options = { watchdogLeaseTime: "5 minutes", fallbackInterval: "5 minutes" } as const
+    const first = yield* enter(yield* client(server, options), "report")
+    const second = yield* takesPlace(yield* client(proxy, options), redis, 0)
+    yield* proxy.stall
+    yield* first.finish
+    yield* eventually(
+      "the lock is handed over",
+      () => placesTaken(redis),
+      (taken) => taken === 0
     )
-  )
-
-  it.live(
-    "A client whose connections break while a lock is handed over to it finds its lock when they are back",
-    behindProxy(({ proxy, redis, server }) =>
-      Effect.gen(function* () {
-        // nobody asks by the clock
-        const options = { watchdogLeaseTime: "5 minutes", fallbackInterval: "5 minutes" } as const
-        const first = yield* enter(yield* client(server, options), "report")
-        const second = yield* takesPlace(yield* client(proxy, options), redis, 0)
-        yield* proxy.stall
-        yield* first.finish
-        yield* eventually(
-          "the lock is handed over",
-          () => placesTaken(redis),
-          (taken) => taken === 0
-        )
-        yield* proxy.dropConnections
-        yield* proxy.resume
-        const next = yield* second.entered
-        assert.isTrue(next.holding.token > first.holding.token)
-        yield* next.finish
-      })
-    )
-  )
-})
+    yield* proxy.dropConnections
+    yield* proxy.resume
+    const next = yield* second.entered
+    assert.isTrue(next.holding.token > first.holding.token)
+    yield* next.finish
+  }
+)

@@ -1,6 +1,5 @@
 /**
- * What the fault tests of the kinds of lock share: holds by hand, waiters, and a look at what workers have written down and at
- * the queue of a fair lock.
+ * What the fault tests of the kinds of lock share: holds by hand, waiters, and a look at the queue of a fair lock.
  */
 import { Effect, Fiber, Scope } from "effect"
 import {
@@ -12,7 +11,6 @@ import {
   type RedisLock
 } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import type { Entry } from "./fixtures/worker.ts"
 import type { Client } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
 
@@ -46,24 +44,3 @@ export const queued = (redis: Redis, name: string, count: number) =>
     () => redis.lrange(queueOf(name), 0, -1),
     (owners) => owners.length === count
   )
-
-/** Waits until so many entries have been written down. */
-export const entries = (redis: Redis, log: string, count: number) =>
-  Effect.map(
-    eventually(
-      `${count} sections have been entered`,
-      () => redis.lrange(log, 0, -1),
-      (lines) => lines.length >= count
-    ),
-    (lines) => lines.map((line) => JSON.parse(line) as Entry)
-  )
-
-/** How many commands of these names were run since the statistics were last reset. */
-export const commandsRun = (redis: Redis, names: ReadonlyArray<string>) =>
-  Effect.promise(async () => {
-    const stats = await redis.info("commandstats")
-    return names.reduce(
-      (sum, name) => sum + Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0),
-      0
-    )
-  })

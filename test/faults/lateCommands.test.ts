@@ -4,8 +4,8 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster } from "@effect-redis-lock/testing"
 import { NodeRedis } from "@effect/platform-node"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, References } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer } from "effect"
 import {
   CountDownLatch,
   FairLock,
@@ -21,7 +21,7 @@ import {
 import type { Redis } from "ioredis"
 
 import { clientOf, locks, locksOver } from "../kit/clients.ts"
-import { eventually, soon } from "../kit/eventually.ts"
+import { eventually, soon, until } from "../kit/eventually.ts"
 import { storeError } from "../kit/exits.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { queued, queueOf, waitFor, hold } from "./kinds.ts"
@@ -29,6 +29,7 @@ import { serverTime } from "../kit/server/serverTime.ts"
 import { isLasting } from "../kit/server/lastingKeys.ts"
 import { onServers } from "./quorumSite.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import { testLiveQuietly, testLive } from "../kit/test.ts"
 
 const commandTimeout = 400
 
@@ -161,102 +162,89 @@ const isFree = (redis: Redis, kind: string) =>
 
 describe("an acquisition that was undone before it arrived", () => {
   for (const [kind, { acquire, script }] of Object.entries(kinds)) {
-    it.live(
-      `An acquisition after its rollback is refused once its sender has given up: ${kind}`,
-      onServer(({ redis, server }) =>
-        Effect.gen(function* () {
-          const client = yield* clientThatLoses(server)
-          // its first command tells the server's clock
-          yield* client.run(acquire)
-          yield* client.loseNext(script)
-          const error = storeError(yield* Effect.exit(client.run(acquire)))
-          assert.strictEqual(error.reason, "ConnectionLost")
-          const late = yield* client.lost
-          yield* expire(redis, late)
-          isRefused(yield* late.arrive)
-          assert.isTrue(yield* isFree(redis, kind), "what arrived late has taken something")
-          yield* client.run(acquire)
-          yield* Effect.promise(() => redis.del("name"))
-        })
-      )
-    )
+    testLive(`An acquisition after its rollback is refused once its sender has given up: ${kind}`, function* () {
+      const { redis, server } = yield* onServer()
+      const client = yield* clientThatLoses(server)
+      // its first command tells the server's clock
+      yield* client.run(acquire)
+      yield* client.loseNext(script)
+      const error = storeError(yield* Effect.exit(client.run(acquire)))
+      assert.strictEqual(error.reason, "ConnectionLost")
+      const late = yield* client.lost
+      yield* expire(redis, late)
+      isRefused(yield* late.arrive)
+      assert.isTrue(yield* isFree(redis, kind), "what arrived late has taken something")
+      yield* client.run(acquire)
+      yield* Effect.promise(() => redis.del("name"))
+    })
 
-    it.live(
-      `An acquisition after its rollback, but in time, is rolled back once more: ${kind}`,
-      onServer(({ redis, server }) =>
-        Effect.gen(function* () {
-          const client = yield* clientThatLoses(server)
-          yield* client.run(acquire)
-          yield* client.loseNext(script)
-          storeError(yield* Effect.exit(client.run(acquire)))
-          const exit = yield* Effect.flatMap(client.lost, ({ arrive }) => arrive)
-          // a machine that is very busy may deliver it later than that
-          if (Exit.isFailure(exit)) isRefused(exit)
-          yield* eventually(
-            "all is free again, long before the lease of five minutes ends",
-            () => Effect.runPromise(isFree(redis, kind)),
-            (free) => free
-          )
-          yield* client.run(acquire)
-          yield* Effect.promise(() => redis.del("name"))
-        })
-      )
-    )
+    testLive(`An acquisition after its rollback, but in time, is rolled back once more: ${kind}`, function* () {
+      const { redis, server } = yield* onServer()
+      const client = yield* clientThatLoses(server)
+      yield* client.run(acquire)
+      yield* client.loseNext(script)
+      storeError(yield* Effect.exit(client.run(acquire)))
+      const exit = yield* Effect.flatMap(client.lost, ({ arrive }) => arrive)
+      // a machine that is very busy may deliver it later than that
+      if (Exit.isFailure(exit)) isRefused(exit)
+      yield* until("all is free again, long before the lease of five minutes ends", isFree(redis, kind))
+      yield* client.run(acquire)
+      yield* Effect.promise(() => redis.del("name"))
+    })
   }
 })
 
 const lock = Lock.withLock(ordinary, "name", { waitTime: 0 })
 
 describe("an acquisition that was undone before it arrived, elsewhere than at one server over ioredis,", () => {
-  it.live(
+  testLive(
     "An acquisition after its rollback is refused once its sender has given up: over Effect's Redis",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const client = yield* clientThatLoses(server, overEffectsRedis)
-        yield* client.run(lock)
-        yield* client.loseNext("lock/acquire")
-        storeError(yield* Effect.exit(client.run(lock)))
-        const late = yield* client.lost
-        yield* expire(redis, late)
-        isRefused(yield* late.arrive)
-        assert.isTrue(yield* isFree(redis, "a lock"))
-      })
-    )
+    function* () {
+      const { redis, server } = yield* onServer()
+      const client = yield* clientThatLoses(server, overEffectsRedis)
+      yield* client.run(lock)
+      yield* client.loseNext("lock/acquire")
+      storeError(yield* Effect.exit(client.run(lock)))
+      const late = yield* client.lost
+      yield* expire(redis, late)
+      isRefused(yield* late.arrive)
+      assert.isTrue(yield* isFree(redis, "a lock"))
+    }
   )
 
   for (const when of ["in time", "too late"] as const) {
-    it.live(
+    testLive(
       `An acquisition that arrives after its rollback leaves no vote behind that it takes ${when} at one member of a quorum`,
-      onServers(3, (places) =>
-        Effect.gen(function* () {
-          const slow = losing(overIoRedis(places[0]!.server))
-          const { run } = yield* clientOf(
-            RedisLock.layerQuorum(
-              [slow.locks, ...places.slice(1).map(({ server }) => locks(server, { watchdogLeaseTime: "5 minutes" }))],
-              { memberTimeout: "5 seconds" }
-            )
+      function* () {
+        const places = yield* onServers(3)
+        const slow = losing(overIoRedis(places[0]!.server))
+        const { run } = yield* clientOf(
+          RedisLock.layerQuorum(
+            [slow.locks, ...places.slice(1).map(({ server }) => locks(server, { watchdogLeaseTime: "5 minutes" }))],
+            { memberTimeout: "5 seconds" }
           )
-          yield* run(lock)
-          yield* slow.loseNext("lock/acquire")
-          // the other two are a majority
-          assert.strictEqual(yield* run(lock), "in")
-          const late = yield* slow.lost
-          const { redis } = places[0]!
-          if (when === "too late") yield* expire(redis, late)
-          const exit = yield* late.arrive
-          if (when === "too late" || Exit.isFailure(exit)) isRefused(exit)
-          yield* eventually(
-            "the member is free, long before the lease of five minutes ends",
-            () => redis.exists("name"),
-            (count) => count === 0
-          )
-        })
-      )
+        )
+        yield* run(lock)
+        yield* slow.loseNext("lock/acquire")
+        // the other two are a majority
+        assert.strictEqual(yield* run(lock), "in")
+        const late = yield* slow.lost
+        const { redis } = places[0]!
+        if (when === "too late") yield* expire(redis, late)
+        const exit = yield* late.arrive
+        if (when === "too late" || Exit.isFailure(exit)) isRefused(exit)
+        yield* eventually(
+          "the member is free, long before the lease of five minutes ends",
+          () => redis.exists("name"),
+          (count) => count === 0
+        )
+      }
     )
   }
 
-  it.live("An acquisition after its rollback is refused once its sender has given up: on Redis Cluster", () =>
-    Effect.gen(function* () {
+  testLiveQuietly(
+    "An acquisition after its rollback is refused once its sender has given up: on Redis Cluster",
+    function* () {
       const cluster = yield* RedisCluster.start()
       const driver = losing(IoRedis.layerCluster({ nodes: cluster.urls, commandTimeout }))
       const { run } = yield* clientOf(driver.locks)
@@ -268,67 +256,55 @@ describe("an acquisition that was undone before it arrived, elsewhere than at on
       yield* expire(redis, late)
       isRefused(yield* late.arrive)
       assert.isTrue(yield* isFree(redis, "a lock"))
-    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Error"))
+    }
   )
 })
 
 describe("a command that arrives late", () => {
-  it.live(
-    "A forced release that arrives late frees no lock that another client has taken meanwhile",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const client = yield* clientThatLoses(server)
-        const other = yield* clientThatLoses(server)
-        yield* client.run(Lock.withLock(ordinary, "name"))
-        yield* client.loseNext("lock/force_release")
-        storeError(yield* Effect.exit(client.run(Lock.forceRelease("name"))))
-        const late = yield* client.lost
-        const holding = yield* hold(other, Lock.make("name"))
-        yield* expire(redis, late)
-        isRefused(yield* late.arrive)
-        assert.strictEqual(yield* Effect.promise(() => redis.exists("name")), 1)
-        yield* holding.release
-      })
-    )
-  )
+  testLive("A forced release that arrives late frees no lock that another client has taken meanwhile", function* () {
+    const { redis, server } = yield* onServer()
+    const client = yield* clientThatLoses(server)
+    const other = yield* clientThatLoses(server)
+    yield* client.run(Lock.withLock(ordinary, "name"))
+    yield* client.loseNext("lock/force_release")
+    storeError(yield* Effect.exit(client.run(Lock.forceRelease("name"))))
+    const late = yield* client.lost
+    const holding = yield* hold(other, Lock.make("name"))
+    yield* expire(redis, late)
+    isRefused(yield* late.arrive)
+    assert.strictEqual(yield* Effect.promise(() => redis.exists("name")), 1)
+    yield* holding.release
+  })
 
-  it.live(
-    "A command that counts down a latch or sets permits changes no count if it arrives late",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const client = yield* clientThatLoses(server)
-        yield* client.run(CountDownLatch.trySetCount("latch", 2))
-        yield* client.loseNext("latch/count_down")
-        storeError(yield* Effect.exit(client.run(CountDownLatch.countDown("latch"))))
-        const late = yield* client.lost
-        yield* expire(redis, late)
-        isRefused(yield* late.arrive)
-        assert.strictEqual(yield* client.run(CountDownLatch.count("latch")), 2)
-        yield* Effect.promise(() => redis.del("latch"))
-      })
-    )
-  )
+  testLive("A command that counts down a latch or sets permits changes no count if it arrives late", function* () {
+    const { redis, server } = yield* onServer()
+    const client = yield* clientThatLoses(server)
+    yield* client.run(CountDownLatch.trySetCount("latch", 2))
+    yield* client.loseNext("latch/count_down")
+    storeError(yield* Effect.exit(client.run(CountDownLatch.countDown("latch"))))
+    const late = yield* client.lost
+    yield* expire(redis, late)
+    isRefused(yield* late.arrive)
+    assert.strictEqual(yield* client.run(CountDownLatch.count("latch")), 2)
+    yield* Effect.promise(() => redis.del("latch"))
+  })
 
-  it.live(
-    "A refresh of a fair lock that arrives late gives no place to a waiter that has gone",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const lock = FairLock.make("name")
-        const holder = yield* clientThatLoses(server)
-        const holding = yield* hold(holder, lock)
-        const client = yield* clientThatLoses(server)
-        const waiter = yield* Effect.forkScoped(client.run(Lock.withLock(ordinary, lock)))
-        yield* queued(redis, "name", 1)
-        yield* client.loseNext("fair_lock/refresh")
-        const late = yield* client.lost
-        yield* soon("the waiter goes", Fiber.interrupt(waiter))
-        yield* expire(redis, late)
-        isRefused(yield* late.arrive)
-        assert.strictEqual(yield* Effect.promise(() => redis.exists(queueOf("name"))), 0)
-        yield* holding.release
-        const next = yield* waitFor(holder, lock)
-        yield* (yield* next.entered).release
-      })
-    )
-  )
+  testLive("A refresh of a fair lock that arrives late gives no place to a waiter that has gone", function* () {
+    const { redis, server } = yield* onServer()
+    const lock = FairLock.make("name")
+    const holder = yield* clientThatLoses(server)
+    const holding = yield* hold(holder, lock)
+    const client = yield* clientThatLoses(server)
+    const waiter = yield* Effect.forkScoped(client.run(Lock.withLock(ordinary, lock)))
+    yield* queued(redis, "name", 1)
+    yield* client.loseNext("fair_lock/refresh")
+    const late = yield* client.lost
+    yield* soon("the waiter goes", Fiber.interrupt(waiter))
+    yield* expire(redis, late)
+    isRefused(yield* late.arrive)
+    assert.strictEqual(yield* Effect.promise(() => redis.exists(queueOf("name"))), 0)
+    yield* holding.release
+    const next = yield* waitFor(holder, lock)
+    yield* (yield* next.entered).release
+  })
 })

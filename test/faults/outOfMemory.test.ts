@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Scope } from "effect"
 import {
   FairLock,
@@ -16,6 +16,7 @@ import { bare } from "../kit/server/bareRedis.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { type AnyLock, hold } from "./kinds.ts"
 import { serverTime } from "../kit/server/serverTime.ts"
+import { testLive } from "../kit/test.ts"
 
 const lease = 6000
 
@@ -60,118 +61,111 @@ const ends = (redis: Redis, locks: ReadonlyArray<{ readonly name: string }>) =>
   locks.map(({ name }) => [`lock "${name}"`, () => endOf(redis, name)] as const)
 
 describe("a server whose memory is full (maxmemory, noeviction)", { concurrent: true }, () => {
-  it.live(
+  testLive(
     "A full server renews locks and permits of every kind, in batches of many names, until they are released",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server, { watchdogLeaseTime: lease })
-        const locks: ReadonlyArray<AnyLock> = [
-          Lock.make("plain"),
-          FairLock.make("fair"),
-          FencedLock.make("fenced"),
-          SpinLock.make("spin"),
-          NonReentrantLock.make("once"),
-          ReadWriteLock.make("written").writeLock,
-          ...["a", "b", "c"].map((name) => ReadWriteLock.make(`read ${name}`).readLock)
-        ]
-        const holdings = yield* Effect.forEach(locks, (lock) => hold(mine, lock))
-        const permits = yield* Effect.forEach(["x", "y", "z"], (name) => holdPermits(mine, name))
-        yield* fill(redis)
-        yield* renewedForLong(redis, [
-          ...ends(redis, locks),
-          ...permits.map(({ name }) => [`a permit of "${name}"`, () => endOfPermits(redis, name)] as const)
-        ])
-        for (const held of [...holdings, ...permits]) {
-          yield* held.ensureHeld
-          yield* held.release
-        }
-        assert.strictEqual(yield* Effect.promise(() => redis.exists(...locks.map(({ name }) => name))), 0)
-        for (const { name } of permits) {
-          assert.strictEqual(yield* Effect.promise(() => redis.get(name)), "3")
-          assert.strictEqual(yield* Effect.promise(() => redis.exists(`{${name}}:timeout`)), 0)
-        }
-        yield* Effect.promise(() => redis.del("x", "y", "z"))
-      })
-    )
+    function* () {
+      const { redis, server } = yield* onServer()
+      const mine = yield* client(server, { watchdogLeaseTime: lease })
+      const locks: ReadonlyArray<AnyLock> = [
+        Lock.make("plain"),
+        FairLock.make("fair"),
+        FencedLock.make("fenced"),
+        SpinLock.make("spin"),
+        NonReentrantLock.make("once"),
+        ReadWriteLock.make("written").writeLock,
+        ...["a", "b", "c"].map((name) => ReadWriteLock.make(`read ${name}`).readLock)
+      ]
+      const holdings = yield* Effect.forEach(locks, (lock) => hold(mine, lock))
+      const permits = yield* Effect.forEach(["x", "y", "z"], (name) => holdPermits(mine, name))
+      yield* fill(redis)
+      yield* renewedForLong(redis, [
+        ...ends(redis, locks),
+        ...permits.map(({ name }) => [`a permit of "${name}"`, () => endOfPermits(redis, name)] as const)
+      ])
+      for (const held of [...holdings, ...permits]) {
+        yield* held.ensureHeld
+        yield* held.release
+      }
+      assert.strictEqual(yield* Effect.promise(() => redis.exists(...locks.map(({ name }) => name))), 0)
+      for (const { name } of permits) {
+        assert.strictEqual(yield* Effect.promise(() => redis.get(name)), "3")
+        assert.strictEqual(yield* Effect.promise(() => redis.exists(`{${name}}:timeout`)), 0)
+      }
+      yield* Effect.promise(() => redis.del("x", "y", "z"))
+    }
   )
 
-  it.live(
+  testLive(
     "A full server renews a reader's holds, also one that is missing, and the reader gives them back one by one",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const { readLock } = ReadWriteLock.make("page")
-        const mine = yield* client(server, { watchdogLeaseTime: lease })
-        const held = Effect.gen(function* () {
-          const outer = yield* Lock.scoped(readLock)
-          const inner = yield* Lock.scoped(readLock)
-          const key = (number: number) => `{page}:${outer.owner}:rwlock_timeout:${number}`
-          yield* fill(redis)
-          // as if its renewals had not come in time while the other hold kept the lock
-          yield* Effect.promise(() => redis.del(key(1)))
-          yield* renewedForLong(redis, ends(redis, [readLock]))
-          assert.strictEqual(yield* Effect.promise(() => redis.exists(key(1), key(2))), 2)
-          yield* outer.release
-          assert.strictEqual(yield* Effect.promise(() => redis.exists(key(1), key(2))), 1)
-          yield* inner.ensureHeld
-          yield* inner.release
-          assert.strictEqual(yield* Effect.promise(() => redis.exists("page", key(1), key(2))), 0)
-        })
-        yield* mine.run(Effect.scoped(held))
-      })
-    )
-  )
-
-  it.live(
-    "A full server lets a holder leave an inner section of any re-entrant kind of lock",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server, { watchdogLeaseTime: lease })
-        const locks: ReadonlyArray<AnyLock> = [
-          Lock.make("plain"),
-          FairLock.make("fair"),
-          FencedLock.make("fenced"),
-          SpinLock.make("spin"),
-          ReadWriteLock.make("written").writeLock,
-          ReadWriteLock.make("read").readLock
-        ]
-        const within = Effect.forEach(locks, (lock) =>
-          Effect.gen(function* () {
-            yield* Lock.scoped(lock)
-            const inner = yield* Lock.scoped(lock)
-            yield* fill(redis)
-            yield* inner.release
-            assert.strictEqual(yield* Lock.holdCount(lock), 1, lock.name)
-            yield* Effect.promise(() => redis.config("SET", "maxmemory", "0"))
-          }).pipe(Effect.scoped)
-        )
-        yield* mine.run(within)
-      })
-    )
-  )
-
-  it.live(
-    "A full server has another type at one name: the other readers and permits of the batch are renewed",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const other = yield* bare(server)
-        const mine = yield* client(server, { watchdogLeaseTime: lease })
-        const readers = ["a", "b", "c"].map((name) => ReadWriteLock.make(name).readLock)
-        yield* Effect.forEach(readers, (lock) => hold(mine, lock))
-        for (const name of ["x", "y", "z"]) {
-          yield* holdPermits(mine, name)
-        }
-        // the first of their batches
-        for (const key of ["a", "{x}:timeout"]) {
-          yield* Effect.promise(() => other.multi().del(key).set(key, "text").exec())
-        }
+    function* () {
+      const { redis, server } = yield* onServer()
+      const { readLock } = ReadWriteLock.make("page")
+      const mine = yield* client(server, { watchdogLeaseTime: lease })
+      const held = Effect.gen(function* () {
+        const outer = yield* Lock.scoped(readLock)
+        const inner = yield* Lock.scoped(readLock)
+        const key = (number: number) => `{page}:${outer.owner}:rwlock_timeout:${number}`
         yield* fill(redis)
-        yield* renewedForLong(redis, [
-          ...ends(redis, readers.slice(1)),
-          ...["y", "z"].map((name) => [`a permit of "${name}"`, () => endOfPermits(redis, name)] as const)
-        ])
-        yield* Effect.promise(() => redis.config("SET", "maxmemory", "0"))
-        yield* Effect.promise(() => redis.flushall())
+        // as if its renewals had not come in time while the other hold kept the lock
+        yield* Effect.promise(() => redis.del(key(1)))
+        yield* renewedForLong(redis, ends(redis, [readLock]))
+        assert.strictEqual(yield* Effect.promise(() => redis.exists(key(1), key(2))), 2)
+        yield* outer.release
+        assert.strictEqual(yield* Effect.promise(() => redis.exists(key(1), key(2))), 1)
+        yield* inner.ensureHeld
+        yield* inner.release
+        assert.strictEqual(yield* Effect.promise(() => redis.exists("page", key(1), key(2))), 0)
       })
+      yield* mine.run(Effect.scoped(held))
+    }
+  )
+
+  testLive("A full server lets a holder leave an inner section of any re-entrant kind of lock", function* () {
+    const { redis, server } = yield* onServer()
+    const mine = yield* client(server, { watchdogLeaseTime: lease })
+    const locks: ReadonlyArray<AnyLock> = [
+      Lock.make("plain"),
+      FairLock.make("fair"),
+      FencedLock.make("fenced"),
+      SpinLock.make("spin"),
+      ReadWriteLock.make("written").writeLock,
+      ReadWriteLock.make("read").readLock
+    ]
+    const within = Effect.forEach(locks, (lock) =>
+      Effect.gen(function* () {
+        yield* Lock.scoped(lock)
+        const inner = yield* Lock.scoped(lock)
+        yield* fill(redis)
+        yield* inner.release
+        assert.strictEqual(yield* Lock.holdCount(lock), 1, lock.name)
+        yield* Effect.promise(() => redis.config("SET", "maxmemory", "0"))
+      }).pipe(Effect.scoped)
     )
+    yield* mine.run(within)
+  })
+
+  testLive(
+    "A full server has another type at one name: the other readers and permits of the batch are renewed",
+    function* () {
+      const { redis, server } = yield* onServer()
+      const other = yield* bare(server)
+      const mine = yield* client(server, { watchdogLeaseTime: lease })
+      const readers = ["a", "b", "c"].map((name) => ReadWriteLock.make(name).readLock)
+      yield* Effect.forEach(readers, (lock) => hold(mine, lock))
+      for (const name of ["x", "y", "z"]) {
+        yield* holdPermits(mine, name)
+      }
+      // the first of their batches
+      for (const key of ["a", "{x}:timeout"]) {
+        yield* Effect.promise(() => other.multi().del(key).set(key, "text").exec())
+      }
+      yield* fill(redis)
+      yield* renewedForLong(redis, [
+        ...ends(redis, readers.slice(1)),
+        ...["y", "z"].map((name) => [`a permit of "${name}"`, () => endOfPermits(redis, name)] as const)
+      ])
+      yield* Effect.promise(() => redis.config("SET", "maxmemory", "0"))
+      yield* Effect.promise(() => redis.flushall())
+    }
   )
 })

@@ -2,7 +2,7 @@
  * The clock of a server is set back, or a master takes over whose clock is behind, while clients have places.
  */
 import { RedisServer } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Lock, PermitSemaphore, ReadWriteLock, type RedisLock, Semaphore } from "effect-redis-lock"
 import type { Redis } from "ioredis"
@@ -10,6 +10,7 @@ import { client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import { testLive } from "../kit/test.ts"
 
 const hour = 3_600_000_000
 
@@ -45,26 +46,24 @@ const kinds: ReadonlyArray<readonly [kind: string, holder: Around, waiter: Aroun
 
 describe("a place that was taken by a clock that is ahead of the server's", () => {
   for (const [kind, holder, waiter, places] of kinds) {
-    it.live(`is not behind all that are taken from now on: a client that waits for ${kind}`, () =>
-      Effect.gen(function* () {
-        const server = yield* RedisServer.start()
-        const redis = yield* bare(server)
-        const first = yield* client(server)
-        yield* sectionUntilTold<unknown, unknown, never>((body) => first.run(holder(body)))
-        const before = yield* microsOf(redis)
-        yield* Effect.forkScoped((yield* client(server)).run(waiter(Effect.void)))
-        const place = () => redis.zrange(places, "0", "0", "WITHSCORES")
-        const [owner = "", score = ""] = yield* eventually("the client has a place", place, (it) => it.length === 2)
-        yield* Effect.promise(() => redis.zadd(places, String(Number(score) + hour), owner))
-        // the time of its next request
-        yield* eventually(
-          "its place is no younger than its next request",
-          place,
-          (it) => Number(it[1]) < Number(score) + hour / 2
-        )
-        assert.isAbove(Number((yield* Effect.promise(place))[1]), before)
-      }).pipe(Effect.scoped)
-    )
+    testLive(`is not behind all that are taken from now on: a client that waits for ${kind}`, function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* bare(server)
+      const first = yield* client(server)
+      yield* sectionUntilTold<unknown, unknown, never>((body) => first.run(holder(body)))
+      const before = yield* microsOf(redis)
+      yield* Effect.forkScoped((yield* client(server)).run(waiter(Effect.void)))
+      const place = () => redis.zrange(places, "0", "0", "WITHSCORES")
+      const [owner = "", score = ""] = yield* eventually("the client has a place", place, (it) => it.length === 2)
+      yield* Effect.promise(() => redis.zadd(places, String(Number(score) + hour), owner))
+      // the time of its next request
+      yield* eventually(
+        "its place is no younger than its next request",
+        place,
+        (it) => Number(it[1]) < Number(score) + hour / 2
+      )
+      assert.isAbove(Number((yield* Effect.promise(place))[1]), before)
+    })
   }
 })
 
@@ -74,17 +73,15 @@ describe("a turn of clients without places that was noted by a clock that is ahe
     ["a write lock", writeLock],
     ["a read lock", readLock]
   ] as const) {
-    it.live(`is over: ${kind} that is free is granted`, () =>
-      Effect.gen(function* () {
-        const server = yield* RedisServer.start()
-        const redis = yield* bare(server)
-        const turn = (yield* microsOf(redis)) + hour
-        // behind all places
-        yield* Effect.promise(() => redis.zadd(lockPlaces, String(4e15 + turn), ""))
-        const { run } = yield* client(server)
-        assert.strictEqual(yield* run(Lock.withLock(Effect.succeed("inside"), lock, { waitTime })), "inside")
-      }).pipe(Effect.scoped)
-    )
+    testLive(`is over: ${kind} that is free is granted`, function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* bare(server)
+      const turn = (yield* microsOf(redis)) + hour
+      // behind all places
+      yield* Effect.promise(() => redis.zadd(lockPlaces, String(4e15 + turn), ""))
+      const { run } = yield* client(server)
+      assert.strictEqual(yield* run(Lock.withLock(Effect.succeed("inside"), lock, { waitTime })), "inside")
+    })
   }
 })
 
@@ -94,22 +91,18 @@ describe("a message to a stopped client that was noted by a clock that is ahead 
     ["a permit semaphore", PermitSemaphore.withPermit(Effect.succeed("inside"), permits, { waitTime })]
   ]
   for (const [kind, section] of kinds) {
-    it.live(`does not keep the permit of ${kind} from others until the clock has caught up`, () =>
-      Effect.gen(function* () {
-        const server = yield* RedisServer.start()
-        const redis = yield* bare(server)
-        const stopped = "aaaaaaaa-0000-4000-8000-000000000000"
-        const listener = yield* bare(server)
-        yield* Effect.promise(() => listener.subscribe(`redisson_sc:{ledger}:${stopped}`))
-        const now = yield* microsOf(redis)
-        // it has waited for a second, and wants one permit
-        yield* Effect.promise(() => redis.zadd(permitPlaces, String(now - 1_000_000), stopped))
-        yield* Effect.promise(() =>
-          redis.hset("effect_redis_lock_permit_wants:{ledger}", stopped, `1 16 ${now + hour}`)
-        )
-        const { run } = yield* client(server)
-        assert.strictEqual(yield* run(section), "inside")
-      }).pipe(Effect.scoped)
-    )
+    testLive(`does not keep the permit of ${kind} from others until the clock has caught up`, function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* bare(server)
+      const stopped = "aaaaaaaa-0000-4000-8000-000000000000"
+      const listener = yield* bare(server)
+      yield* Effect.promise(() => listener.subscribe(`redisson_sc:{ledger}:${stopped}`))
+      const now = yield* microsOf(redis)
+      // it has waited for a second, and wants one permit
+      yield* Effect.promise(() => redis.zadd(permitPlaces, String(now - 1_000_000), stopped))
+      yield* Effect.promise(() => redis.hset("effect_redis_lock_permit_wants:{ledger}", stopped, `1 16 ${now + hour}`))
+      const { run } = yield* client(server)
+      assert.strictEqual(yield* run(section), "inside")
+    })
   }
 })

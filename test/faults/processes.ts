@@ -9,23 +9,17 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import type { CandidateEvent, CandidateSettings } from "./fixtures/candidate.ts"
 import type { ClosingEvent, ClosingSettings } from "./fixtures/closing.ts"
-import type { PermitsEvent, PermitsSettings } from "./fixtures/permits.ts"
 import type { StepperEvent, StepperSettings } from "./fixtures/stepper.ts"
 import type { VisitorEvent, VisitorSettings } from "./fixtures/visitor.ts"
-import type { WorkerEvent, WorkerSettings } from "./fixtures/worker.ts"
 import type { TurnsEvent, TurnsSettings } from "./fixtures/turns.ts"
-import type { QuorumCounterEvent, QuorumCounterSettings } from "./fixtures/quorumCounter.ts"
-import { eventually } from "../kit/eventually.ts"
+import { eventually, until } from "../kit/eventually.ts"
 
 interface Programs {
   readonly candidate: { readonly settings: CandidateSettings; readonly event: CandidateEvent }
   readonly closing: { readonly settings: ClosingSettings; readonly event: ClosingEvent }
-  readonly quorumCounter: { readonly settings: QuorumCounterSettings; readonly event: QuorumCounterEvent }
-  readonly permits: { readonly settings: PermitsSettings; readonly event: PermitsEvent }
   readonly stepper: { readonly settings: StepperSettings; readonly event: StepperEvent }
   readonly turns: { readonly settings: TurnsSettings; readonly event: TurnsEvent }
   readonly visitor: { readonly settings: VisitorSettings; readonly event: VisitorEvent }
-  readonly worker: { readonly settings: WorkerSettings; readonly event: WorkerEvent }
 }
 
 export interface Process<Event extends { readonly event: string }> {
@@ -85,11 +79,7 @@ export const start = Effect.fnUntraced(function* <Name extends keyof Programs>(
     hasTold: (kind) => find(kind) !== undefined,
     hasEnded: () => ended,
     ended: Effect.map(
-      eventually(
-        `the program "${name}" ends`,
-        () => ended,
-        (ended) => ended
-      ),
+      until(`the program "${name}" ends`, () => ended),
       () => assert.strictEqual(child.exitCode, 0, output)
     )
   }

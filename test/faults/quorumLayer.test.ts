@@ -3,19 +3,14 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
 import { Lock, RedisLock } from "effect-redis-lock"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { clientOf, locks } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
-import { onServer } from "../kit/server/onServer.ts"
-import { serverTime } from "../kit/server/serverTime.ts"
-import { start } from "./processes.ts"
 import { lockKey } from "../kit/server/conditions.ts"
 import { keyEverywhere, onServers, type Place } from "./quorumSite.ts"
+import { testLive } from "../kit/test.ts"
 
 // long enough for a busy machine
 const options = { watchdogLeaseTime: "5 seconds", fallbackInterval: "200 millis" } as const
@@ -29,154 +24,89 @@ const quorumAt = (places: ReadonlyArray<Place>) =>
 const connections = async ({ redis }: Place) => ((await redis.client("LIST")) as string).trim().split("\n").length
 
 describe("the layer of a quorum", { concurrent: true }, () => {
-  it.live(
-    "4 processes on a quorum count exactly while servers die and return, with their data or after the longest lease",
-    onServer(({ redis: counter, server: counterServer }) =>
-      Effect.gen(function* () {
-        const directory = yield* Effect.acquireRelease(
-          Effect.sync(() => mkdtempSync(join(tmpdir(), "quorum-"))),
-          (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-        )
-        const durable = ["--appendonly", "yes", "--appendfsync", "always", "--dir", directory]
-        const servers = yield* Effect.forEach([durable, [], []], (args) => RedisServer.start({ args }))
-        // outlasts what a busy machine stops a process for
-        const leaseMillis = 5000
-        const processes = yield* Effect.forEach(Array.from({ length: 4 }), () =>
-          start("quorumCounter", {
-            urls: servers.map(({ url }) => url),
-            lock: "ledger",
-            counterUrl: counterServer.url,
-            counter: "count",
-            fibers: 4,
-            sections: 25,
-            watchdogLeaseTime: leaseMillis,
-            sectionMillis: 15
-          })
-        )
-        yield* processes[0]!.told("begun")
-        const counted = Effect.map(
-          Effect.promise(() => counter.get("count")),
-          Number
-        )
-        /** Waits until sections go on, or all are done. */
-        const goOn = Effect.gen(function* () {
-          const before = yield* counted
-          yield* eventually("sections go on", counted, (count) => count >= Math.min(400, before + 10))
-        })
-        // comes back at once with all it knew
-        yield* servers[0]!.kill
-        yield* servers[0]!.restart
-        yield* goOn
-        // come back empty, as late as the documentation asks for
-        for (const server of servers.slice(1)) {
-          yield* server.kill
-          // by the clock of a server beside it, which is its own
-          const killedAt = yield* serverTime(counter)
-          yield* eventually("what it knew is over", serverTime(counter), (now) => now > killedAt + leaseMillis + 500)
-          yield* server.restart
-          yield* goOn
-        }
-        for (const process of processes) {
-          const told = yield* process.told("counted")
-          assert.strictEqual(told.sections, 100)
-          assert.isTrue(told.tokensRose)
-          yield* process.ended
-        }
-        assert.strictEqual(yield* Effect.promise(() => counter.getdel("count")), "400")
-      })
-    )
-  )
-
-  it.live(
+  testLive(
     "The layer of a quorum is built while one server is absent, which joins later and leaves no connection of its failed attempts",
-    onServers(3, (places) =>
-      Effect.gen(function* () {
-        const absent = places[2]!
-        yield* absent.server.kill
-        const quorum = yield* clientOf(quorumAt(places))
-        assert.strictEqual(yield* quorum.run(Lock.withLock(Effect.succeed("two of three"), "ledger")), "two of three")
-        // several attempts to reach it fail
-        yield* Effect.sleep("1500 millis")
-        yield* absent.server.restart
-        yield* eventually(
-          "it takes part",
-          async () => {
-            const held = quorum.run(Effect.promise(() => absent.redis.exists("ledger")).pipe(Lock.withLock("ledger")))
-            return Effect.runPromise(held)
-          },
-          (exists) => exists === 1
-        )
-        // time for a connection too many
-        yield* Effect.sleep("500 millis")
-        yield* eventually(
-          "it has the observer's connection, and as many as everywhere else",
-          () => Promise.all([connections(absent), connections(places[0]!)]),
-          ([joined, first]) => joined === first
-        )
-        // now the others may go one by one
-        yield* places[0]!.server.kill
-        assert.strictEqual(yield* quorum.run(Lock.withLock(Effect.succeed("still"), "ledger")), "still")
-      })
-    )
+    function* () {
+      const places = yield* onServers(3)
+      const absent = places[2]!
+      yield* absent.server.kill
+      const quorum = yield* clientOf(quorumAt(places))
+      assert.strictEqual(yield* quorum.run(Lock.withLock(Effect.succeed("two of three"), "ledger")), "two of three")
+      // several attempts to reach it fail
+      yield* Effect.sleep("1500 millis")
+      yield* absent.server.restart
+      yield* eventually(
+        "it takes part",
+        async () => {
+          const held = quorum.run(Effect.promise(() => absent.redis.exists("ledger")).pipe(Lock.withLock("ledger")))
+          return Effect.runPromise(held)
+        },
+        (exists) => exists === 1
+      )
+      // time for a connection too many
+      yield* Effect.sleep("500 millis")
+      yield* eventually(
+        "it has the observer's connection, and as many as everywhere else",
+        () => Promise.all([connections(absent), connections(places[0]!)]),
+        ([joined, first]) => joined === first
+      )
+      // now the others may go one by one
+      yield* places[0]!.server.kill
+      assert.strictEqual(yield* quorum.run(Lock.withLock(Effect.succeed("still"), "ledger")), "still")
+    }
   )
 
-  it.live(
-    "The layer of a quorum cannot be built on a minority",
-    onServers(3, (places) =>
-      Effect.gen(function* () {
-        yield* places[0]!.server.kill
-        yield* places[1]!.server.kill
-        const error = yield* Effect.flip(Effect.scoped(Layer.build(quorumAt(places))))
-        assert.strictEqual(error._tag, "RedisDriverError")
-      })
-    )
-  )
+  testLive("The layer of a quorum cannot be built on a minority", function* () {
+    const places = yield* onServers(3)
+    yield* places[0]!.server.kill
+    yield* places[1]!.server.kill
+    const error = yield* Effect.flip(Effect.scoped(Layer.build(quorumAt(places))))
+    assert.strictEqual(error._tag, "RedisDriverError")
+  })
 
-  it.live(
+  testLive(
     "The layer of a quorum excludes single servers' locks of the same name if a majority has them",
-    onServers(3, (places) =>
-      Effect.gen(function* () {
-        const quorum = yield* clientOf(quorumAt(places))
-        const single = yield* clientOf(locks(places[0]!.server, options))
-        const got = Lock.withLockIfAvailable(Effect.succeed("in"), "ledger")
-        assert.strictEqual(
-          yield* single.run(
-            Lock.withLock(
-              // it waits for the two others, should one be slow
-              Effect.promise(() => Effect.runPromise(quorum.run(Lock.withLock(Effect.succeed("in"), "ledger")))),
-              "ledger"
-            )
-          ),
-          "in"
-        )
-        assert.deepStrictEqual(
-          yield* quorum.run(
-            // a majority without this server may have granted it first
-            lockKey(places[0]!.redis, "ledger", "there").pipe(
-              Effect.andThen(Effect.promise(() => Effect.runPromise(single.run(got)))),
-              Lock.withLock("ledger")
-            )
-          ),
-          Option.none()
-        )
-        yield* keyEverywhere(places, "ledger", "gone")
-      })
-    )
+    function* () {
+      const places = yield* onServers(3)
+      const quorum = yield* clientOf(quorumAt(places))
+      const single = yield* clientOf(locks(places[0]!.server, options))
+      const got = Lock.withLockIfAvailable(Effect.succeed("in"), "ledger")
+      assert.strictEqual(
+        yield* single.run(
+          Lock.withLock(
+            // it waits for the two others, should one be slow
+            Effect.promise(() => Effect.runPromise(quorum.run(Lock.withLock(Effect.succeed("in"), "ledger")))),
+            "ledger"
+          )
+        ),
+        "in"
+      )
+      assert.deepStrictEqual(
+        yield* quorum.run(
+          // a majority without this server may have granted it first
+          lockKey(places[0]!.redis, "ledger", "there").pipe(
+            Effect.andThen(Effect.promise(() => Effect.runPromise(single.run(got)))),
+            Lock.withLock("ledger")
+          )
+        ),
+        Option.none()
+      )
+      yield* keyEverywhere(places, "ledger", "gone")
+    }
   )
 
-  it.live(
+  testLive(
     "The layer of a quorum that lacks a majority names all members that cannot be reached, each with its problem",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* RedisServer.start()
-        const members = [server.url, "redis://127.0.0.1:1", "redis://127.0.0.1:2"]
-        const error = yield* Effect.flip(Effect.scoped(Layer.build(IoRedis.layerRedisLock({ urls: members }))))
-        assert.strictEqual(
-          error.message,
-          "ConnectionRefused: 2 of 3 members of the quorum cannot be reached: " +
-            "member 2: connect ECONNREFUSED 127.0.0.1:1; member 3: connect ECONNREFUSED 127.0.0.1:2. " +
-            "Check that it runs and that address, port and TLS are right"
-        )
-      }).pipe(Effect.scoped)
+    function* () {
+      const server = yield* RedisServer.start()
+      const members = [server.url, "redis://127.0.0.1:1", "redis://127.0.0.1:2"]
+      const error = yield* Effect.flip(Effect.scoped(Layer.build(IoRedis.layerRedisLock({ urls: members }))))
+      assert.strictEqual(
+        error.message,
+        "ConnectionRefused: 2 of 3 members of the quorum cannot be reached: " +
+          "member 2: connect ECONNREFUSED 127.0.0.1:1; member 3: connect ECONNREFUSED 127.0.0.1:2. " +
+          "Check that it runs and that address, port and TLS are right"
+      )
+    }
   )
 })

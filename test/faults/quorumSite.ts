@@ -4,7 +4,7 @@
 import { serviceOf } from "../kit/testStore.ts"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert } from "@effect/vitest"
-import { Effect, type Scope } from "effect"
+import { Effect, Exit, type Scope } from "effect"
 import { Lock, RedisLock, RedLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { type ClientOptions, locks } from "../kit/clients.ts"
@@ -18,23 +18,28 @@ export interface Place {
   readonly redis: Redis
 }
 
-/** A test on so many servers of its own; where they run, no lock may be left at the end. */
-export const onServers =
-  <E>(count: number, body: (places: ReadonlyArray<Place>) => Effect.Effect<unknown, E, Scope.Scope>) =>
-  () =>
-    Effect.gen(function* () {
-      const places = yield* Effect.forEach(
-        Array.from({ length: count }),
-        () =>
-          Effect.gen(function* () {
-            const server = yield* RedisServer.start()
-            return { server, redis: yield* bare(server) }
-          }),
-        { concurrency: "unbounded" }
+/** So many servers for the rest of a test; where they still run, no lock may be left at its end. */
+export const onServers = (
+  count: number
+): Effect.Effect<ReadonlyArray<Place>, RedisServer.RedisServerError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const places = yield* Effect.forEach(
+      Array.from({ length: count }),
+      Effect.fnUntraced(function* () {
+        const server = yield* RedisServer.start()
+        return { server, redis: yield* bare(server) }
+      }),
+      { concurrency: "unbounded" }
+    )
+    const running = Effect.suspend(() =>
+      Effect.forEach(
+        places.filter(({ redis }) => redis.status === "ready"),
+        ({ redis }) => noLockLeft(redis)
       )
-      yield* Effect.scoped(body(places))
-      for (const { redis } of places) if (redis.status === "ready") yield* noLockLeft(redis)
-    })
+    )
+    yield* Effect.addFinalizer((exit) => (Exit.isSuccess(exit) ? Effect.interruptible(running) : Effect.void))
+    return places
+  })
 
 /** Waits until there is nothing of ours but last tokens. */
 export const noLockLeft = (redis: Redis) =>

@@ -2,7 +2,7 @@
  * A master that becomes a replica and keeps its connections, while its address leads to the new master.
  */
 import { RedisServer } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber, type Scope } from "effect"
 import { CountDownLatch, Lock, MultiLock, type RedisLock } from "effect-redis-lock"
 import { Redis } from "ioredis"
@@ -16,6 +16,7 @@ import { bare, reconnectsAtOnce } from "../kit/server/bareRedis.ts"
 import { connected, isTracked, lockKey, renewed } from "../kit/server/conditions.ts"
 import { behindProxy } from "../kit/server/onServer.ts"
 import { takesPlace } from "../kit/server/places.ts"
+import { testLive } from "../kit/test.ts"
 
 /** An address that can lead new connections elsewhere, as a name in DNS does; those that stand stay where they are. */
 const movingAddress = (first: { readonly port: number }) =>
@@ -82,71 +83,67 @@ type Pair = Effect.Success<typeof pair>
 /** Runs a test with clients of the library as it connects by itself, and as an application connects it by the recipe of the driver's README. */
 const withEachClient = (
   title: string,
-  test: (
+  body: (
     pair: Pair,
     connect: (options?: RedisLock.RedisLockOptions) => Effect.Effect<Client, unknown, Scope.Scope>
   ) => Effect.Effect<void, unknown, Scope.Scope>
 ) => {
-  it.live(title, () =>
-    Effect.scoped(Effect.flatMap(pair, (pair) => test(pair, (options) => client(pair.address, options))))
-  )
-  it.live(`${title} (an application's own client)`, () =>
-    Effect.gen(function* () {
-      const site = yield* pair
-      const connect = (options?: RedisLock.RedisLockOptions) =>
-        Effect.acquireRelease(
-          Effect.sync(
-            () =>
-              new Redis(site.address.url, {
-                ...reconnectsAtOnce,
-                reconnectOnError: (error) => /READONLY|MASTERDOWN/.test(error.message)
-              })
-          ),
-          (redis) => Effect.sync(() => redis.disconnect())
-        ).pipe(Effect.flatMap((redis) => clientOver(redis, options)))
-      yield* test(site, connect)
-    }).pipe(Effect.scoped)
-  )
+  testLive(title, function* () {
+    const site = yield* pair
+    yield* body(site, (options) => client(site.address, options))
+  })
+  testLive(`${title} (an application's own client)`, function* () {
+    const site = yield* pair
+    const connect = (options?: RedisLock.RedisLockOptions) =>
+      Effect.acquireRelease(
+        Effect.sync(
+          () =>
+            new Redis(site.address.url, {
+              ...reconnectsAtOnce,
+              reconnectOnError: (error) => /READONLY|MASTERDOWN/.test(error.message)
+            })
+        ),
+        (redis) => Effect.sync(() => redis.disconnect())
+      ).pipe(Effect.flatMap((redis) => clientOver(redis, options)))
+    yield* body(site, connect)
+  })
 }
 
 /** The client learns that its server has become a replica, and reconnects. */
 const reconnects = ({ run }: Client) => run(Lock.withLock(Effect.void, "bystander", { waitTime: "1 minute" }))
 
 describe("a master that becomes a replica", { concurrent: true }, () => {
-  it.live(
+  testLive(
     "After a failover behind one address holders keep their locks, and waiters are let in by the new master",
-    () =>
-      Effect.gen(function* () {
-        const { address, atReplica, failOver } = yield* pair
-        const log = recording()
-        const holder = yield* enter(
-          yield* Effect.provide(client(address, { watchdogLeaseTime: "6 seconds" }), log.layer),
-          "report"
-        )
-        const waiter = yield* queueUp(yield* client(address), "report")
-        const bystander = yield* client(address)
-        yield* bystander.run(Lock.withLock(Effect.void, "other"))
-        yield* lockKey(atReplica, "report", "there")
-        yield* failOver
-        const error = storeError(
-          yield* Effect.exit(bystander.run(Lock.withLock(Effect.void, "other", { waitTime: 0 })))
-        )
-        assert.strictEqual(error.reason, "ReadOnly")
-        assert.isTrue(error.isTransient)
-        assert.strictEqual(
-          yield* bystander.run(Lock.withLock(Effect.succeed("in"), "other", { waitTime: "1 minute" })),
-          "in"
-        )
-        yield* renewed(atReplica, "report", 2)
-        yield* holder.finish
-        const next = yield* waiter.entered
-        yield* next.finish
-        // the subscriptions follow, if there are any yet
-        const logged = log.logged().filter((line) => line.endsWith("commands"))
-        assert.deepStrictEqual(logged, ["Warn lost commands", "Info restored commands"])
-        assert.strictEqual(log.lines[0]!["reason"], "ReadOnly")
-        assert.include(log.lines[0]!.message, "READONLY")
-      }).pipe(Effect.scoped)
+    function* () {
+      const { address, atReplica, failOver } = yield* pair
+      const log = recording()
+      const holder = yield* enter(
+        yield* Effect.provide(client(address, { watchdogLeaseTime: "6 seconds" }), log.layer),
+        "report"
+      )
+      const waiter = yield* queueUp(yield* client(address), "report")
+      const bystander = yield* client(address)
+      yield* bystander.run(Lock.withLock(Effect.void, "other"))
+      yield* lockKey(atReplica, "report", "there")
+      yield* failOver
+      const error = storeError(yield* Effect.exit(bystander.run(Lock.withLock(Effect.void, "other", { waitTime: 0 }))))
+      assert.strictEqual(error.reason, "ReadOnly")
+      assert.isTrue(error.isTransient)
+      assert.strictEqual(
+        yield* bystander.run(Lock.withLock(Effect.succeed("in"), "other", { waitTime: "1 minute" })),
+        "in"
+      )
+      yield* renewed(atReplica, "report", 2)
+      yield* holder.finish
+      const next = yield* waiter.entered
+      yield* next.finish
+      // the subscriptions follow, if there are any yet
+      const logged = log.logged().filter((line) => line.endsWith("commands"))
+      assert.deepStrictEqual(logged, ["Warn lost commands", "Info restored commands"])
+      assert.strictEqual(log.lines[0]!["reason"], "ReadOnly")
+      assert.include(log.lines[0]!.message, "READONLY")
+    }
   )
 
   withEachClient(
@@ -187,8 +184,9 @@ describe("a master that becomes a replica", { concurrent: true }, () => {
       })
   )
 
-  it.live("A holder whose connection for commands alone was led to another server is told of its loss there", () =>
-    Effect.gen(function* () {
+  testLive(
+    "A holder whose connection for commands alone was led to another server is told of its loss there",
+    function* () {
       const { address, atMaster, atReplica, failOver, master } = yield* pair
       // connections that follow have numbers here that none has at the other server
       yield* Effect.scoped(
@@ -206,84 +204,82 @@ describe("a master that becomes a replica", { concurrent: true }, () => {
       yield* isTracked(atReplica)
       yield* Effect.promise(() => atReplica.del("report"))
       assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
-    }).pipe(Effect.scoped)
+    }
   )
 
   for (const [title, within] of [
     ["the same", "50 seconds"],
     ["another", "40 seconds"]
   ] as const) {
-    it.live(
+    testLive(
       `After a failover behind one address grants wait for the replicas of the new master, with ${title} requirement`,
-      () =>
-        Effect.gen(function* () {
-          const { address, failOver, replica } = yield* pair
-          // storing a label would show the connection for commands that its server has become a replica
-          const { run } = yield* client(address, { acknowledge: { replicas: 1, within: "50 seconds" }, label: "" })
-          yield* run(Lock.withLock(Effect.void, "report"))
-          yield* failOver
-          yield* replicate(yield* bare(yield* RedisServer.start()), replica)
-          const acknowledge = { replicas: 1, within } as const
-          const section = Lock.withLock(Effect.succeed("in"), "report", { waitTime: "1 minute", acknowledge })
-          assert.strictEqual(yield* run(section), "in")
-        }).pipe(Effect.scoped)
+      function* () {
+        const { address, failOver, replica } = yield* pair
+        // storing a label would show the connection for commands that its server has become a replica
+        const { run } = yield* client(address, { acknowledge: { replicas: 1, within: "50 seconds" }, label: "" })
+        yield* run(Lock.withLock(Effect.void, "report"))
+        yield* failOver
+        yield* replicate(yield* bare(yield* RedisServer.start()), replica)
+        const acknowledge = { replicas: 1, within } as const
+        const section = Lock.withLock(Effect.succeed("in"), "report", { waitTime: "1 minute", acknowledge })
+        assert.strictEqual(yield* run(section), "in")
+      }
     )
   }
 
-  it.live(
+  testLive(
     "Commands in flight behind one that a replica has refused may have run, as it may have been promoted: they are rolled back",
-    behindProxy(({ proxy, redis }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(proxy, {
-          commandTimeout: "1 minute",
-          watchdogLeaseTime: "5 minutes",
-          label: ""
-        })
-        const { run } = mine
-        const atOnce = { waitTime: 0 } as const
-        yield* run(Lock.withLock(Effect.void, "warm-up"))
-        yield* run(CountDownLatch.trySetCount("latch", 2))
-        // a replica that has never reached its master keeps what it has
-        yield* Effect.promise(() => redis.replicaof("127.0.0.1", 1))
-        yield* proxy.stallReplies
-        const start = <A, E>(self: Effect.Effect<A, E, RedisLock.RedisLock>) =>
-          Effect.forkScoped(run(self), { startImmediately: true })
-        const refused = yield* start(Lock.withLock(Effect.void, "refused", atOnce))
-        yield* eventually(
-          "the replica has refused a command",
-          () => redis.info("errorstats"),
-          (stats) => /errorstat_READONLY:count=[1-9]/.test(stats)
-        )
-        yield* proxy.stall
-        const names = ["one", "several:1", "latch", "waited"]
-        const sent = yield* proxy.stallRepliesAfter((sent) => names.every((name) => sent.includes(name)))
-        const one = yield* start(Lock.withLock(Effect.void, "one", atOnce))
-        const several = yield* start(Lock.withLock(Effect.void, MultiLock.make(["several:1", "several:2"]), atOnce))
-        const countDown = yield* start(CountDownLatch.countDown("latch"))
-        const waiter = yield* start(Lock.withLock(Effect.succeed("in"), "waited"))
-        yield* sent
-        yield* Effect.promise(() => redis.replicaof("NO", "ONE"))
-        // what is held back comes at once: the replica's refusal to the client, the other commands to the master
-        yield* proxy.delay("5 seconds")
-        yield* proxy.resume
-        const first = storeError(yield* Fiber.await(refused))
-        assert.deepInclude(first, { reason: "ReadOnly", isOutcomeUnknown: false })
-        for (const fiber of [one, several, countDown]) {
-          const error = storeError(yield* Fiber.await<unknown, unknown>(fiber))
-          assert.strictEqual(error.reason, "ConnectionLost")
-          assert.isTrue(error.isOutcomeUnknown)
-          assert.include(error.message, "the server was a replica: READONLY")
-        }
-        yield* proxy.delay(0)
-        assert.strictEqual(yield* Fiber.join(waiter), "in")
-        for (const name of ["one", "several:1", "several:2"]) {
-          yield* lockKey(redis, `redisson_lock_token:{${name}}`, "there")
-          yield* lockKey(redis, name, "gone")
-        }
-        yield* connected(mine)
-        assert.strictEqual(yield* run(CountDownLatch.countDown("latch")), 0)
+    function* () {
+      const { proxy, redis } = yield* behindProxy()
+      const mine = yield* client(proxy, {
+        commandTimeout: "1 minute",
+        watchdogLeaseTime: "5 minutes",
+        label: ""
       })
-    )
+      const { run } = mine
+      const atOnce = { waitTime: 0 } as const
+      yield* run(Lock.withLock(Effect.void, "warm-up"))
+      yield* run(CountDownLatch.trySetCount("latch", 2))
+      // a replica that has never reached its master keeps what it has
+      yield* Effect.promise(() => redis.replicaof("127.0.0.1", 1))
+      yield* proxy.stallReplies
+      const start = <A, E>(self: Effect.Effect<A, E, RedisLock.RedisLock>) =>
+        Effect.forkScoped(run(self), { startImmediately: true })
+      const refused = yield* start(Lock.withLock(Effect.void, "refused", atOnce))
+      yield* eventually(
+        "the replica has refused a command",
+        () => redis.info("errorstats"),
+        (stats) => /errorstat_READONLY:count=[1-9]/.test(stats)
+      )
+      yield* proxy.stall
+      const names = ["one", "several:1", "latch", "waited"]
+      const sent = yield* proxy.stallRepliesAfter((sent) => names.every((name) => sent.includes(name)))
+      const one = yield* start(Lock.withLock(Effect.void, "one", atOnce))
+      const several = yield* start(Lock.withLock(Effect.void, MultiLock.make(["several:1", "several:2"]), atOnce))
+      const countDown = yield* start(CountDownLatch.countDown("latch"))
+      const waiter = yield* start(Lock.withLock(Effect.succeed("in"), "waited"))
+      yield* sent
+      yield* Effect.promise(() => redis.replicaof("NO", "ONE"))
+      // what is held back comes at once: the replica's refusal to the client, the other commands to the master
+      yield* proxy.delay("5 seconds")
+      yield* proxy.resume
+      const first = storeError(yield* Fiber.await(refused))
+      assert.deepInclude(first, { reason: "ReadOnly", isOutcomeUnknown: false })
+      for (const fiber of [one, several, countDown]) {
+        const error = storeError(yield* Fiber.await<unknown, unknown>(fiber))
+        assert.strictEqual(error.reason, "ConnectionLost")
+        assert.isTrue(error.isOutcomeUnknown)
+        assert.include(error.message, "the server was a replica: READONLY")
+      }
+      yield* proxy.delay(0)
+      assert.strictEqual(yield* Fiber.join(waiter), "in")
+      for (const name of ["one", "several:1", "several:2"]) {
+        yield* lockKey(redis, `redisson_lock_token:{${name}}`, "there")
+        yield* lockKey(redis, name, "gone")
+      }
+      yield* connected(mine)
+      assert.strictEqual(yield* run(CountDownLatch.countDown("latch")), 0)
+    }
   )
 
   withEachClient(
@@ -306,35 +302,30 @@ describe("a master that becomes a replica", { concurrent: true }, () => {
       })
   )
 
-  it.live("A replica that is given as the server is connected to again at most once a second", () =>
-    Effect.gen(function* () {
-      const { atReplica, replica } = yield* pair
-      const connections = async () =>
-        Number(/total_connections_received:(\d+)/.exec(await atReplica.info("stats"))?.[1])
-      const mine = yield* client(replica)
-      const before = yield* Effect.promise(connections)
-      const start = performance.now()
-      let refusals = 0
-      let made = 0
-      while (refusals < 100 || performance.now() - start < 2500 || made === 0) {
-        const error = storeError(yield* Effect.exit(mine.run(Lock.withLock(Effect.void, "report", { waitTime: 0 }))))
-        assert.isTrue(error.isTransient, error.message)
-        if (error.reason === "ReadOnly") refusals++
-        made = (yield* Effect.promise(connections)) - before
-      }
-      assert.isAtMost(made, 1 + (performance.now() - start) / 1000)
-    }).pipe(Effect.scoped)
-  )
-
-  it.live("An application's own client is not disconnected when its server becomes a replica", () =>
-    Effect.gen(function* () {
-      const { replica } = yield* pair
-      const redis = yield* bare(replica)
-      const mine = yield* clientOver(redis)
-      const id = yield* Effect.promise(() => redis.client("ID"))
+  testLive("A replica that is given as the server is connected to again at most once a second", function* () {
+    const { atReplica, replica } = yield* pair
+    const connections = async () => Number(/total_connections_received:(\d+)/.exec(await atReplica.info("stats"))?.[1])
+    const mine = yield* client(replica)
+    const before = yield* Effect.promise(connections)
+    const start = performance.now()
+    let refusals = 0
+    let made = 0
+    while (refusals < 100 || performance.now() - start < 2500 || made === 0) {
       const error = storeError(yield* Effect.exit(mine.run(Lock.withLock(Effect.void, "report", { waitTime: 0 }))))
-      assert.strictEqual(error.reason, "ReadOnly")
-      assert.strictEqual(yield* Effect.promise(() => redis.client("ID")), id)
-    }).pipe(Effect.scoped)
-  )
+      assert.isTrue(error.isTransient, error.message)
+      if (error.reason === "ReadOnly") refusals++
+      made = (yield* Effect.promise(connections)) - before
+    }
+    assert.isAtMost(made, 1 + (performance.now() - start) / 1000)
+  })
+
+  testLive("An application's own client is not disconnected when its server becomes a replica", function* () {
+    const { replica } = yield* pair
+    const redis = yield* bare(replica)
+    const mine = yield* clientOver(redis)
+    const id = yield* Effect.promise(() => redis.client("ID"))
+    const error = storeError(yield* Effect.exit(mine.run(Lock.withLock(Effect.void, "report", { waitTime: 0 }))))
+    assert.strictEqual(error.reason, "ReadOnly")
+    assert.strictEqual(yield* Effect.promise(() => redis.client("ID")), id)
+  })
 })

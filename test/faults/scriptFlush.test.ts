@@ -1,6 +1,6 @@
 import { NodeRedis } from "@effect/platform-node"
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
@@ -10,36 +10,36 @@ import { eventually } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { renewed } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
+import { testLive } from "../kit/test.ts"
 
 describe("SCRIPT FLUSH in a loop", () => {
-  it.live(
+  testLive(
     "SCRIPT FLUSH in a loop costs no section: two clients count to exactly 400, and a long section stays renewed",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        let flushes = 0
-        const flushing = yield* Effect.promise(() => redis.script("FLUSH", "SYNC")).pipe(
-          Effect.andThen(Effect.sync(() => flushes++)),
-          Effect.forever,
-          Effect.forkScoped
-        )
-        const one = yield* client(server, { watchdogLeaseTime: "6 seconds" })
-        const other = yield* client(server)
-        const counter = yield* bare(server)
-        const section = Effect.gen(function* () {
-          const seen = Number(yield* Effect.promise(() => counter.get("count")))
-          yield* Effect.promise(() => counter.set("count", seen + 1))
-        }).pipe(Lock.withLock("ledger"))
-        const counting = Effect.forEach(Array.from({ length: 4 }), () => Effect.repeat(section, { times: 49 }), {
-          concurrency: "unbounded",
-          discard: true
-        })
-        const long = renewed(counter, "report", 2).pipe(Lock.withLock("report"))
-        yield* Effect.all([one.run(counting), other.run(counting), one.run(long)], { concurrency: "unbounded" })
-        assert.isUndefined(flushing.pollUnsafe())
-        assert.isAbove(flushes, 100)
-        assert.strictEqual(yield* Effect.promise(() => counter.getdel("count")), "400")
+    function* () {
+      const { redis, server } = yield* onServer()
+      let flushes = 0
+      const flushing = yield* Effect.promise(() => redis.script("FLUSH", "SYNC")).pipe(
+        Effect.andThen(Effect.sync(() => flushes++)),
+        Effect.forever,
+        Effect.forkScoped
+      )
+      const one = yield* client(server, { watchdogLeaseTime: "6 seconds" })
+      const other = yield* client(server)
+      const counter = yield* bare(server)
+      const section = Effect.gen(function* () {
+        const seen = Number(yield* Effect.promise(() => counter.get("count")))
+        yield* Effect.promise(() => counter.set("count", seen + 1))
+      }).pipe(Lock.withLock("ledger"))
+      const counting = Effect.forEach(Array.from({ length: 4 }), () => Effect.repeat(section, { times: 49 }), {
+        concurrency: "unbounded",
+        discard: true
       })
-    )
+      const long = renewed(counter, "report", 2).pipe(Lock.withLock("report"))
+      yield* Effect.all([one.run(counting), other.run(counting), one.run(long)], { concurrency: "unbounded" })
+      assert.isUndefined(flushing.pollUnsafe())
+      assert.isAbove(flushes, 100)
+      assert.strictEqual(yield* Effect.promise(() => counter.getdel("count")), "400")
+    }
   )
 })
 
@@ -65,28 +65,27 @@ describe.each(Object.entries(drivers))("a script that the server does not know: 
   const driverOf = (url: string) =>
     Effect.map(Layer.build(Layer.fresh(layerOf(url))), (context) => Context.get(context, RedisDriver.RedisDriver))
 
-  it.live(
+  testLive(
     "A script that the server does not know is sent once, however many callers want to run it at the same time",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const driver = yield* driverOf(server.url)
-        for (let round = 0; round < 2; round++) {
-          const [before, evals] = yield* Effect.promise(() => Promise.all([received(redis), calls(redis, "eval")]))
-          yield* Effect.forEach(
-            Array.from({ length: 1000 }, (_, i) => i),
-            (i) => driver.eval(one, ["list"], [i]),
-            { concurrency: "unbounded", discard: true }
-          )
-          const [after, evalsNow] = yield* Effect.promise(() => Promise.all([received(redis), calls(redis, "eval")]))
-          assert.strictEqual(evalsNow - evals, 1)
-          // twice a line of some 90 bytes each; with its text each time it would be two millions
-          assert.isBelow(after - before, 500_000)
-          yield* Effect.promise(() => redis.script("FLUSH", "SYNC"))
-        }
-        assert.strictEqual(yield* Effect.promise(() => redis.llen("list")), 2000)
-        yield* Effect.promise(() => redis.del("list"))
-      })
-    )
+    function* () {
+      const { redis, server } = yield* onServer()
+      const driver = yield* driverOf(server.url)
+      for (let round = 0; round < 2; round++) {
+        const [before, evals] = yield* Effect.promise(() => Promise.all([received(redis), calls(redis, "eval")]))
+        yield* Effect.forEach(
+          Array.from({ length: 1000 }, (_, i) => i),
+          (i) => driver.eval(one, ["list"], [i]),
+          { concurrency: "unbounded", discard: true }
+        )
+        const [after, evalsNow] = yield* Effect.promise(() => Promise.all([received(redis), calls(redis, "eval")]))
+        assert.strictEqual(evalsNow - evals, 1)
+        // twice a line of some 90 bytes each; with its text each time it would be two millions
+        assert.isBelow(after - before, 500_000)
+        yield* Effect.promise(() => redis.script("FLUSH", "SYNC"))
+      }
+      assert.strictEqual(yield* Effect.promise(() => redis.llen("list")), 2000)
+      yield* Effect.promise(() => redis.del("list"))
+    }
   )
 })
 
@@ -96,28 +95,27 @@ describe("a server that was restarted and has forgotten all scripts", () => {
       Context.get(context, RedisDriver.RedisDriver)
     )
 
-  it.live(
+  testLive(
     "A restarted server is sent each script with its first use: no command costs two round trips, and they stay in the order of the calls",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const driver = yield* driverOf(server.url)
-        for (const script of [one, other]) yield* driver.eval(script, ["list"], [0])
-        yield* server.restart
-        yield* eventually(
-          "it is connected again",
-          () => Effect.runPromise(Effect.result(driver.eval(one, ["warm"], [0]))),
-          (result) => result._tag === "Success"
-        )
-        const numbers = Array.from({ length: 500 }, (_, i) => i)
-        yield* Effect.forEach(numbers, (i) => driver.eval(i % 3 === 0 ? one : other, ["list"], [i]), {
-          concurrency: "unbounded",
-          discard: true
-        })
-        assert.deepStrictEqual(yield* Effect.promise(() => redis.lrange("list", 0, -1)), numbers.map(String))
-        assert.strictEqual(yield* Effect.promise(() => calls(redis, "eval")), 2)
-        assert.notInclude(yield* Effect.promise(() => redis.info("errorstats")), "NOSCRIPT")
-        yield* Effect.promise(() => redis.flushall())
+    function* () {
+      const { redis, server } = yield* onServer()
+      const driver = yield* driverOf(server.url)
+      for (const script of [one, other]) yield* driver.eval(script, ["list"], [0])
+      yield* server.restart
+      yield* eventually(
+        "it is connected again",
+        () => Effect.runPromise(Effect.result(driver.eval(one, ["warm"], [0]))),
+        (result) => result._tag === "Success"
+      )
+      const numbers = Array.from({ length: 500 }, (_, i) => i)
+      yield* Effect.forEach(numbers, (i) => driver.eval(i % 3 === 0 ? one : other, ["list"], [i]), {
+        concurrency: "unbounded",
+        discard: true
       })
-    )
+      assert.deepStrictEqual(yield* Effect.promise(() => redis.lrange("list", 0, -1)), numbers.map(String))
+      assert.strictEqual(yield* Effect.promise(() => calls(redis, "eval")), 2)
+      assert.notInclude(yield* Effect.promise(() => redis.info("errorstats")), "NOSCRIPT")
+      yield* Effect.promise(() => redis.flushall())
+    }
   )
 })

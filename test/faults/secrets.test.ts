@@ -3,7 +3,7 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster, RedisSentinel, RedisServer } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import {
   Cause,
   ConfigProvider,
@@ -24,6 +24,7 @@ import { inspect } from "node:util"
 import { eventually } from "../kit/eventually.ts"
 import { deployments, user } from "../kit/server/deployments.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import { testLive } from "../kit/test.ts"
 
 /** Also what is percent-encoded in a URL. */
 const SECRET = "s3cr3t/p@ss"
@@ -180,166 +181,154 @@ const places: ReadonlyArray<readonly [string, Effect.Effect<Place, unknown, Scop
 const reasonOf = (exit: Exit.Exit<unknown, unknown>): unknown =>
   exit._tag === "Failure" ? (Cause.squash(exit.cause) as { readonly reason?: unknown }).reason : "Success"
 
-describe("a password", () => {
-  it.live.each(places)("A password for %s is shown nowhere, whether it is right or wrong", ([, place]) =>
-    Effect.gen(function* () {
-      const { driverFor } = yield* place
-      for (const redacted of [false, true]) {
-        const right = yield* everythingOf(using(locksOver(driverFor(SECRET, redacted))))
-        assert.strictEqual(reasonOf(right.exit), "Success", right.text)
-        const wrong = yield* everythingOf(using(locksOver(driverFor(WRONG, redacted))))
-        assert.strictEqual(reasonOf(wrong.exit), "NotAuthenticated", wrong.text)
-        assert.include(wrong.text, "WRONGPASS")
-      }
-    }).pipe(Effect.scoped)
-  )
+for (const [what, place] of places) {
+  testLive(`A password for ${what} is shown nowhere, whether it is right or wrong`, function* () {
+    const { driverFor } = yield* place
+    for (const redacted of [false, true]) {
+      const right = yield* everythingOf(using(locksOver(driverFor(SECRET, redacted))))
+      assert.strictEqual(reasonOf(right.exit), "Success", right.text)
+      const wrong = yield* everythingOf(using(locksOver(driverFor(WRONG, redacted))))
+      assert.strictEqual(reasonOf(wrong.exit), "NotAuthenticated", wrong.text)
+      assert.include(wrong.text, "WRONGPASS")
+    }
+  })
+}
 
-  it.live("A password for members of a quorum is shown nowhere, not even in the warning about an absent member", () =>
-    Effect.gen(function* () {
-      const servers = yield* Effect.all([1, 2, 3].map(() => RedisServer.start()))
-      for (const { url } of servers) yield* protect(url)
-      const members = (...passwords: ReadonlyArray<string>) =>
+testLive(
+  "A password for members of a quorum is shown nowhere, not even in the warning about an absent member",
+  function* () {
+    const servers = yield* Effect.all([1, 2, 3].map(() => RedisServer.start()))
+    for (const { url } of servers) yield* protect(url)
+    const members = (...passwords: ReadonlyArray<string>) =>
+      RedisLock.layerQuorum(
+        servers.map(({ url }, i) => locksOver(IoRedis.layer({ url: Redacted.make(withPassword(url, passwords[i]!)) })))
+      )
+    const most = yield* everythingOf(using(members(SECRET, WRONG, SECRET)))
+    assert.strictEqual(reasonOf(most.exit), "Success", most.text)
+    assert.include(most.text, "One server of the quorum cannot be reached yet.")
+    assert.include(most.text, "WRONGPASS")
+    const few = yield* everythingOf(using(members(WRONG, WRONG, SECRET)))
+    assert.strictEqual(reasonOf(few.exit), "NotAuthenticated", few.text)
+    const url = Redacted.make(`http://u:${encoded(SECRET)}@h`)
+    const mistaken = yield* everythingOf(
+      using(
         RedisLock.layerQuorum(
-          servers.map(({ url }, i) =>
-            locksOver(IoRedis.layer({ url: Redacted.make(withPassword(url, passwords[i]!)) }))
-          )
-        )
-      const most = yield* everythingOf(using(members(SECRET, WRONG, SECRET)))
-      assert.strictEqual(reasonOf(most.exit), "Success", most.text)
-      assert.include(most.text, "One server of the quorum cannot be reached yet.")
-      assert.include(most.text, "WRONGPASS")
-      const few = yield* everythingOf(using(members(WRONG, WRONG, SECRET)))
-      assert.strictEqual(reasonOf(few.exit), "NotAuthenticated", few.text)
-      const url = Redacted.make(`http://u:${encoded(SECRET)}@h`)
-      const mistaken = yield* everythingOf(
-        using(
-          RedisLock.layerQuorum(
-            [url, ...servers.map((server) => server.url)].map((url) => locksOver(IoRedis.layer({ url })))
-          )
+          [url, ...servers.map((server) => server.url)].map((url) => locksOver(IoRedis.layer({ url })))
         )
       )
-      assert.include(mistaken.text, "InvalidLockOptions")
-    }).pipe(Effect.scoped)
-  )
+    )
+    assert.include(mistaken.text, "InvalidLockOptions")
+  }
+)
 
-  it.live("A password for sentinels in the query of a URL is shown nowhere if it is wrong", () =>
-    Effect.gen(function* () {
-      const site = yield* RedisSentinel.start({ replicas: 0 })
-      const [{ port, url }] = site.sentinels as [RedisServer.RedisServer]
-      yield* protect(url)
-      for (const redacted of [false, true]) {
-        const sentinels = (password: string) =>
-          hidden(`redis+sentinel://127.0.0.1:${port}/${site.name}?sentinelPassword=${encoded(password)}`, redacted)
-        const right = yield* everythingOf(using(locksOver(IoRedis.layer({ url: sentinels(SECRET) }))))
-        assert.strictEqual(reasonOf(right.exit), "Success", right.text)
-        const wrong = yield* everythingOf(using(locksOver(IoRedis.layer({ url: sentinels(WRONG) }))))
-        assert.notStrictEqual(reasonOf(wrong.exit), "Success", wrong.text)
-      }
-    }).pipe(Effect.scoped)
-  )
-
-  it.live("A password in one of several URLs is shown nowhere, whether it is wrong or the URL", () =>
-    Effect.gen(function* () {
-      const servers = yield* Effect.all([1, 2, 3].map(() => RedisServer.start()))
-      for (const { url } of servers) yield* protect(url)
-      const urls = (...passwords: ReadonlyArray<string>) =>
-        servers.map(({ url }, i) => withPassword(url, passwords[i]!))
-      const most = yield* everythingOf(using(IoRedis.layerRedisLock({ urls: urls(SECRET, WRONG, SECRET) })))
-      assert.strictEqual(reasonOf(most.exit), "Success", most.text)
-      assert.include(most.text, "WRONGPASS")
-      const few = yield* everythingOf(using(IoRedis.layerRedisLock({ urls: urls(WRONG, WRONG, SECRET) })))
-      assert.strictEqual(reasonOf(few.exit), "NotAuthenticated", few.text)
-      const [first] = urls(SECRET) as [string]
-      for (const url of [
-        first,
-        `redis+cluster://${SECRET}@a,b`,
-        `redis+cluster://u:${encoded(SECRET)}@a,u:${encoded(SECRET)}@b`,
-        `redis+sentinel://u:${encoded(SECRET)}@a/${encoded(SECRET)}`,
-        `redis+sentinel://a/mymaster?sentinelPassword=%zz${SECRET}`,
-        `rediss+sentinel://a/mymaster?sentinelPasswort=${encoded(SECRET)}`,
-        `rediss://u:${encoded(SECRET)}@a?ca=/${encoded(SECRET)}`,
-        `rediss://u:12?${SECRET}@a`
-      ]) {
-        for (const layer of [
-          IoRedis.layerRedisLock({ urls: [first, url] }),
-          IoRedis.layerRedisLockConfig.pipe(
-            Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: { REDIS_QUORUM: `${first} ${url}` } })))
-          )
-        ]) {
-          assert.include((yield* everythingOf(using(layer))).text, "InvalidLockOptions")
-        }
-      }
-    }).pipe(Effect.scoped)
-  )
-
-  it.live("A password from the environment is shown nowhere, not even if the URL is invalid", () =>
-    Effect.gen(function* () {
-      const before = process.env["REDIS_URL"]
-      for (const url of [`http://u:${encoded(SECRET)}@h`, `redis://u:${SECRET}@h`, `u:${encoded(SECRET)}@h`]) {
-        const { exit } = yield* everythingOf(
-          Effect.suspend(() => {
-            process.env["REDIS_URL"] = url
-            return Layer.build(IoRedis.layerConfig())
-          })
-        ).pipe(Effect.ensuring(Effect.sync(() => void (process.env["REDIS_URL"] = before))))
-        assert.strictEqual(
-          Cause.squash((exit as Exit.Failure<unknown, unknown>).cause)!["_tag" as never],
-          "InvalidLockOptions"
-        )
-      }
-    })
-  )
-
-  it.live(
-    "A password that a server repeats in its error, as old ones do with a command that they do not know, is shown nowhere",
-    () =>
-      Effect.gen(function* () {
-        for (const answer of [
-          (sent: string) => `-ERR unknown command \`AUTH\`, with args beginning with: \`${sent.slice(-20)}\r\n`,
-          (sent: string) => `-ERR you sent ${JSON.stringify(sent)}\r\n`,
-          (sent: string) => `HTTP/1.1 400 ${JSON.stringify(sent)}\r\n\r\n`
-        ]) {
-          const port = yield* answering(answer)
-          for (const protocol of [2, 3] as const) {
-            const url = withPassword(`redis://127.0.0.1:${port}`, SECRET)
-            const { exit, text } = yield* everythingOf(using(locksOver(IoRedis.layer({ url, ioredis: { protocol } }))))
-            assert.strictEqual(reasonOf(exit), "Failed", text)
-          }
-        }
-      }).pipe(Effect.scoped)
-  )
-
-  it.live("A password that is rotated while a client runs is shown nowhere, and the log says that it is refused", () =>
-    Effect.gen(function* () {
-      const { url } = yield* RedisServer.start()
-      yield* protect(url)
-      const { text } = yield* everythingOf(
-        Effect.gen(function* () {
-          const context = yield* Layer.build(
-            locksOver(IoRedis.layer({ url: Redacted.make(withPassword(url, SECRET)) }))
-          )
-          const use = Effect.provideContext(Lock.withLock(Effect.succeed("done"), "report"), context)
-          yield* use
-          const redis = yield* bare({ url: withPassword(url, SECRET) })
-          yield* Effect.promise(() => redis.call("ACL", "SETUSER", "default", "resetpass", ">other"))
-          yield* Effect.promise(() => redis.call("CLIENT", "KILL", "SKIPME", "yes", "USER", "default"))
-          const fiber = yield* Effect.forkChild(
-            eventually(
-              "the password is refused",
-              () => Effect.runPromise(Effect.result(use)),
-              (result) =>
-                result._tag === "Failure" && (result.failure as { reason?: unknown }).reason === "NotAuthenticated"
-            )
-          )
-          const result = yield* Fiber.join(fiber)
-          return yield* Effect.fail(result)
-        })
-      )
-      assert.include(text, "WRONGPASS")
-      assert.include(text, "Could not connect to Redis")
-    }).pipe(Effect.scoped)
-  )
+testLive("A password for sentinels in the query of a URL is shown nowhere if it is wrong", function* () {
+  const site = yield* RedisSentinel.start({ replicas: 0 })
+  const [{ port, url }] = site.sentinels as [RedisServer.RedisServer]
+  yield* protect(url)
+  for (const redacted of [false, true]) {
+    const sentinels = (password: string) =>
+      hidden(`redis+sentinel://127.0.0.1:${port}/${site.name}?sentinelPassword=${encoded(password)}`, redacted)
+    const right = yield* everythingOf(using(locksOver(IoRedis.layer({ url: sentinels(SECRET) }))))
+    assert.strictEqual(reasonOf(right.exit), "Success", right.text)
+    const wrong = yield* everythingOf(using(locksOver(IoRedis.layer({ url: sentinels(WRONG) }))))
+    assert.notStrictEqual(reasonOf(wrong.exit), "Success", wrong.text)
+  }
 })
+
+testLive("A password in one of several URLs is shown nowhere, whether it is wrong or the URL", function* () {
+  const servers = yield* Effect.all([1, 2, 3].map(() => RedisServer.start()))
+  for (const { url } of servers) yield* protect(url)
+  const urls = (...passwords: ReadonlyArray<string>) => servers.map(({ url }, i) => withPassword(url, passwords[i]!))
+  const most = yield* everythingOf(using(IoRedis.layerRedisLock({ urls: urls(SECRET, WRONG, SECRET) })))
+  assert.strictEqual(reasonOf(most.exit), "Success", most.text)
+  assert.include(most.text, "WRONGPASS")
+  const few = yield* everythingOf(using(IoRedis.layerRedisLock({ urls: urls(WRONG, WRONG, SECRET) })))
+  assert.strictEqual(reasonOf(few.exit), "NotAuthenticated", few.text)
+  const [first] = urls(SECRET) as [string]
+  for (const url of [
+    first,
+    `redis+cluster://${SECRET}@a,b`,
+    `redis+cluster://u:${encoded(SECRET)}@a,u:${encoded(SECRET)}@b`,
+    `redis+sentinel://u:${encoded(SECRET)}@a/${encoded(SECRET)}`,
+    `redis+sentinel://a/mymaster?sentinelPassword=%zz${SECRET}`,
+    `rediss+sentinel://a/mymaster?sentinelPasswort=${encoded(SECRET)}`,
+    `rediss://u:${encoded(SECRET)}@a?ca=/${encoded(SECRET)}`,
+    `rediss://u:12?${SECRET}@a`
+  ]) {
+    for (const layer of [
+      IoRedis.layerRedisLock({ urls: [first, url] }),
+      IoRedis.layerRedisLockConfig.pipe(
+        Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: { REDIS_QUORUM: `${first} ${url}` } })))
+      )
+    ]) {
+      assert.include((yield* everythingOf(using(layer))).text, "InvalidLockOptions")
+    }
+  }
+})
+
+testLive("A password from the environment is shown nowhere, not even if the URL is invalid", function* () {
+  const before = process.env["REDIS_URL"]
+  for (const url of [`http://u:${encoded(SECRET)}@h`, `redis://u:${SECRET}@h`, `u:${encoded(SECRET)}@h`]) {
+    const { exit } = yield* everythingOf(
+      Effect.suspend(() => {
+        process.env["REDIS_URL"] = url
+        return Layer.build(IoRedis.layerConfig())
+      })
+    ).pipe(Effect.ensuring(Effect.sync(() => void (process.env["REDIS_URL"] = before))))
+    assert.strictEqual(
+      Cause.squash((exit as Exit.Failure<unknown, unknown>).cause)!["_tag" as never],
+      "InvalidLockOptions"
+    )
+  }
+})
+
+testLive(
+  "A password that a server repeats in its error, as old ones do with a command that they do not know, is shown nowhere",
+  function* () {
+    for (const answer of [
+      (sent: string) => `-ERR unknown command \`AUTH\`, with args beginning with: \`${sent.slice(-20)}\r\n`,
+      (sent: string) => `-ERR you sent ${JSON.stringify(sent)}\r\n`,
+      (sent: string) => `HTTP/1.1 400 ${JSON.stringify(sent)}\r\n\r\n`
+    ]) {
+      const port = yield* answering(answer)
+      for (const protocol of [2, 3] as const) {
+        const url = withPassword(`redis://127.0.0.1:${port}`, SECRET)
+        const { exit, text } = yield* everythingOf(using(locksOver(IoRedis.layer({ url, ioredis: { protocol } }))))
+        assert.strictEqual(reasonOf(exit), "Failed", text)
+      }
+    }
+  }
+)
+
+testLive(
+  "A password that is rotated while a client runs is shown nowhere, and the log says that it is refused",
+  function* () {
+    const { url } = yield* RedisServer.start()
+    yield* protect(url)
+    const { text } = yield* everythingOf(
+      Effect.gen(function* () {
+        const context = yield* Layer.build(locksOver(IoRedis.layer({ url: Redacted.make(withPassword(url, SECRET)) })))
+        const use = Effect.provideContext(Lock.withLock(Effect.succeed("done"), "report"), context)
+        yield* use
+        const redis = yield* bare({ url: withPassword(url, SECRET) })
+        yield* Effect.promise(() => redis.call("ACL", "SETUSER", "default", "resetpass", ">other"))
+        yield* Effect.promise(() => redis.call("CLIENT", "KILL", "SKIPME", "yes", "USER", "default"))
+        const fiber = yield* Effect.forkChild(
+          eventually(
+            "the password is refused",
+            () => Effect.runPromise(Effect.result(use)),
+            (result) =>
+              result._tag === "Failure" && (result.failure as { reason?: unknown }).reason === "NotAuthenticated"
+          )
+        )
+        const result = yield* Fiber.join(fiber)
+        return yield* Effect.fail(result)
+      })
+    )
+    assert.include(text, "WRONGPASS")
+    assert.include(text, "Could not connect to Redis")
+  }
+)
 
 /** Answers whatever comes, once on each connection. */
 const answering = (answer: (sent: string) => string): Effect.Effect<number, never, Scope.Scope> =>

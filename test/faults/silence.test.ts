@@ -2,7 +2,7 @@
  * Connections on which nothing comes back.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { Lock } from "effect-redis-lock"
 import { Redis } from "ioredis"
@@ -11,6 +11,7 @@ import { eventually } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { connected } from "../kit/server/conditions.ts"
 import { behindProxy } from "../kit/server/onServer.ts"
+import { testLive } from "../kit/test.ts"
 
 const commandTimeout = 300
 
@@ -18,80 +19,72 @@ const isLocked = Lock.isLocked("report")
 
 const reasonOf = (error: { readonly _tag: string }) => ("reason" in error ? error.reason : error._tag)
 
-describe("a connection on which nothing comes back", () => {
-  it.live(
-    "A silent connection is replaced, and so is one whose handshake is not answered; an application's own is left alone",
-    behindProxy(({ proxy, redis: observer }) =>
-      Effect.gen(function* () {
-        const received = async () => Number(/total_connections_received:(\d+)/.exec(await observer.info("stats"))![1])
-        const theirs = yield* bare(proxy)
-        const application = yield* clientOver(theirs, { commandTimeout })
-        yield* connected(application)
-        const theirId = yield* Effect.promise(() => theirs.client("ID"))
-        const ours = yield* client(proxy, { commandTimeout })
-        yield* connected(ours)
-        const before = yield* Effect.promise(received)
+testLive(
+  "A silent connection is replaced, and so is one whose handshake is not answered; an application's own is left alone",
+  function* () {
+    const { proxy, redis: observer } = yield* behindProxy()
+    const received = async () => Number(/total_connections_received:(\d+)/.exec(await observer.info("stats"))![1])
+    const theirs = yield* bare(proxy)
+    const application = yield* clientOver(theirs, { commandTimeout })
+    yield* connected(application)
+    const theirId = yield* Effect.promise(() => theirs.client("ID"))
+    const ours = yield* client(proxy, { commandTimeout })
+    yield* connected(ours)
+    const before = yield* Effect.promise(received)
 
-        yield* proxy.stallReplies
-        for (const { run } of [ours, application]) {
-          const error = yield* Effect.flip(run(isLocked))
-          assert.strictEqual(reasonOf(error), "TimedOut")
-        }
-        // the connection itself, and then one whose handshake was not answered
-        yield* eventually("two connections more have come", received, (now) => now >= before + 2)
+    yield* proxy.stallReplies
+    for (const { run } of [ours, application]) {
+      const error = yield* Effect.flip(run(isLocked))
+      assert.strictEqual(reasonOf(error), "TimedOut")
+    }
+    // the connection itself, and then one whose handshake was not answered
+    yield* eventually("two connections more have come", received, (now) => now >= before + 2)
 
-        yield* proxy.resume
-        yield* connected(ours)
-        yield* connected(application)
-        assert.strictEqual(yield* Effect.promise(() => theirs.client("ID")), theirId)
-      })
-    )
+    yield* proxy.resume
+    yield* connected(ours)
+    yield* connected(application)
+    assert.strictEqual(yield* Effect.promise(() => theirs.client("ID")), theirId)
+  }
+)
+
+testLive("A connection that is silent for longer than a command may take, but comes back, is kept", function* () {
+  const { proxy, redis: observer } = yield* behindProxy()
+  const clients = Effect.promise(async () =>
+    String(await observer.client("LIST"))
+      .split("\n")
+      .flatMap((line) => /^id=(\d+)/.exec(line)?.[1] ?? [])
   )
-
-  it.live(
-    "A connection that is silent for longer than a command may take, but comes back, is kept",
-    behindProxy(({ proxy, redis: observer }) =>
-      Effect.gen(function* () {
-        const clients = Effect.promise(async () =>
-          String(await observer.client("LIST"))
-            .split("\n")
-            .flatMap((line) => /^id=(\d+)/.exec(line)?.[1] ?? [])
-        )
-        const mine = yield* client(proxy, { commandTimeout })
-        yield* connected(mine)
-        const before = yield* clients
-        // there and back it takes longer than a command may, and shorter than the connection may be silent
-        yield* proxy.delay(commandTimeout * 0.7)
-        for (let timedOut = 0; timedOut < 5;) {
-          const result = yield* Effect.result(mine.run(isLocked))
-          // a process that has stood still may read the reply before it looks at the clock
-          if (Result.isSuccess(result)) continue
-          assert.strictEqual(reasonOf(result.failure), "TimedOut")
-          timedOut++
-        }
-        yield* proxy.delay(0)
-        yield* connected(mine)
-        const after = yield* clients
-        for (const id of before) assert.include(after, id)
-      })
-    )
-  )
-
-  it.live(
-    "A silent connection fails a command after the timeout of an application's client, if that is shorter",
-    behindProxy(({ proxy }) =>
-      Effect.gen(function* () {
-        const redis = yield* Effect.acquireRelease(
-          Effect.sync(() => new Redis(proxy.url, { commandTimeout })),
-          (redis) => Effect.sync(() => redis.disconnect())
-        )
-        redis.on("error", () => {})
-        const mine = yield* clientOf(locksOver(IoRedis.fromClient(redis, { commandTimeout: "1 hour" })))
-        yield* connected(mine)
-        yield* proxy.stallReplies
-        const error = yield* Effect.flip(mine.run(isLocked))
-        assert.include(error.message, `${commandTimeout} ms`)
-      })
-    )
-  )
+  const mine = yield* client(proxy, { commandTimeout })
+  yield* connected(mine)
+  const before = yield* clients
+  // there and back it takes longer than a command may, and shorter than the connection may be silent
+  yield* proxy.delay(commandTimeout * 0.7)
+  for (let timedOut = 0; timedOut < 5;) {
+    const result = yield* Effect.result(mine.run(isLocked))
+    // a process that has stood still may read the reply before it looks at the clock
+    if (Result.isSuccess(result)) continue
+    assert.strictEqual(reasonOf(result.failure), "TimedOut")
+    timedOut++
+  }
+  yield* proxy.delay(0)
+  yield* connected(mine)
+  const after = yield* clients
+  for (const id of before) assert.include(after, id)
 })
+
+testLive(
+  "A silent connection fails a command after the timeout of an application's client, if that is shorter",
+  function* () {
+    const { proxy } = yield* behindProxy()
+    const redis = yield* Effect.acquireRelease(
+      Effect.sync(() => new Redis(proxy.url, { commandTimeout })),
+      (redis) => Effect.sync(() => redis.disconnect())
+    )
+    redis.on("error", () => {})
+    const mine = yield* clientOf(locksOver(IoRedis.fromClient(redis, { commandTimeout: "1 hour" })))
+    yield* connected(mine)
+    yield* proxy.stallReplies
+    const error = yield* Effect.flip(mine.run(isLocked))
+    assert.include(error.message, `${commandTimeout} ms`)
+  }
+)

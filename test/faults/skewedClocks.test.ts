@@ -2,13 +2,14 @@
  * A quorum of real servers whose clocks are up to three hours apart: tokens rise and nobody gets in besides the holder,
  * whichever majority answers.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { FencedLock, Lock, type LockReentered, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { clientOf, locks } from "../kit/clients.ts"
 import { lockKey, renewed } from "../kit/server/conditions.ts"
 import { noLockLeft, type Place } from "./quorumSite.ts"
 import { impossible, skewedServers } from "./skewedServers.ts"
+import { testLive } from "../kit/test.ts"
 
 if (impossible !== undefined) console.log(`The tests of servers with wrong clocks are skipped: ${impossible}`)
 
@@ -47,26 +48,25 @@ const kinds = {
 
 describe.skipIf(impossible !== undefined)("a quorum of servers with clocks hours apart", () => {
   for (const [name, sides] of Object.entries(kinds)) {
-    it.live(`A quorum with clocks hours apart grants rising tokens by alternating majorities: ${name}`, () =>
-      Effect.gen(function* () {
-        const places = yield* skewedServers(skews)
-        const clients = [yield* clientOn(places), yield* clientOn(places)]
-        let last = 0n
-        for (let i = 0; i < 24; i++) {
-          yield* onlyAnswer(places, majorities[i % majorities.length]!)
-          const side = sides[i % sides.length]!
-          const token = yield* clients[i % 2]!.run(grant(side))
-          assert.isTrue(side === readLock ? token >= last : token > last, `${token} after ${last} in round ${i}`)
-          last = token
-        }
-        yield* onlyAnswer(places, [1, 2, 3, 4, 5])
-        for (const { redis } of places) yield* noLockLeft(redis)
-      }).pipe(Effect.scoped)
-    )
+    testLive(`A quorum with clocks hours apart grants rising tokens by alternating majorities: ${name}`, function* () {
+      const places = yield* skewedServers(skews)
+      const clients = [yield* clientOn(places), yield* clientOn(places)]
+      let last = 0n
+      for (let i = 0; i < 24; i++) {
+        yield* onlyAnswer(places, majorities[i % majorities.length]!)
+        const side = sides[i % sides.length]!
+        const token = yield* clients[i % 2]!.run(grant(side))
+        assert.isTrue(side === readLock ? token >= last : token > last, `${token} after ${last} in round ${i}`)
+        last = token
+      }
+      yield* onlyAnswer(places, [1, 2, 3, 4, 5])
+      for (const { redis } of places) yield* noLockLeft(redis)
+    })
   }
 
-  it.live("A quorum with clocks hours apart keeps a lock while its lease is renewed, and no longer than it lasts", () =>
-    Effect.gen(function* () {
+  testLive(
+    "A quorum with clocks hours apart keeps a lock while its lease is renewed, and no longer than it lasts",
+    function* () {
       const places = yield* skewedServers([7200, -3600, 0])
       const [mine, others] = [yield* clientOn(places), yield* clientOn(places)]
       yield* mine.run(
@@ -84,6 +84,6 @@ describe.skipIf(impossible !== undefined)("a quorum of servers with clocks hours
         }).pipe(Lock.withLock("ledger"))
       )
       assert.strictEqual(yield* others.run(Lock.withLock(Effect.succeed("next"), "ledger")), "next")
-    }).pipe(Effect.scoped)
+    }
   )
 })

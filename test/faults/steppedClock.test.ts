@@ -1,8 +1,8 @@
 /**
  * A real server whose clock is set while clients use it.
  */
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, References } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
 import {
   FairLock,
   FencedLock,
@@ -13,8 +13,9 @@ import {
   RedisLock
 } from "effect-redis-lock"
 import { type Client, clientOf, locks } from "../kit/clients.ts"
-import { commandsRun } from "./kinds.ts"
+import { commandsRun } from "../kit/server/commandsOf.ts"
 import { impossible, skewedServers } from "./skewedServers.ts"
+import { testLiveQuietly } from "../kit/test.ts"
 
 if (impossible !== undefined) console.log(`The tests of a server's clock that is set are skipped: ${impossible}`)
 
@@ -26,8 +27,9 @@ const token = ({ run }: Client, lock: Lock.Lock<RedisLock.RedisLock, LockReenter
 const steps = [3600, 0, -3600, 10, -10, 0]
 
 describe.skipIf(impossible !== undefined)("a server whose clock is set", () => {
-  it.live("A server whose clock is set grants locks of every kind without waiting, with rising tokens", () =>
-    Effect.gen(function* () {
+  testLiveQuietly(
+    "A server whose clock is set grants locks of every kind without waiting, with rising tokens",
+    function* () {
       const [place] = yield* skewedServers([0])
       const { server, setClock } = place!
       const clients = [yield* clientOf(locks(server)), yield* clientOf(locks(server))]
@@ -55,19 +57,20 @@ describe.skipIf(impossible !== undefined)("a server whose clock is set", () => {
           )
         }
       }
-    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Error"))
+    }
   )
 
-  it.live("A clock set forwards costs each client one refused command, and one set back costs none", () =>
-    Effect.gen(function* () {
+  testLiveQuietly(
+    "A clock set forwards costs each client one refused command, and one set back costs none",
+    function* () {
       const [place] = yield* skewedServers([0])
       const { redis, server, setClock } = place!
       const client = yield* clientOf(locks(server, { label: "" }))
       const scriptsOf = (self: Effect.Effect<unknown, unknown>) =>
         Effect.gen(function* () {
-          const before = yield* commandsRun(redis, ["evalsha"])
+          const before = yield* commandsRun(redis, "evalsha")
           yield* self
-          return (yield* commandsRun(redis, ["evalsha"])) - before
+          return (yield* commandsRun(redis, "evalsha")) - before
         })
       yield* token(client, Lock.make("plain"))
       yield* token(client, Lock.make("plain"))
@@ -78,6 +81,6 @@ describe.skipIf(impossible !== undefined)("a server whose clock is set", () => {
       assert.strictEqual(yield* scriptsOf(token(client, Lock.make("plain"))), 2)
       yield* setClock(0)
       assert.strictEqual(yield* scriptsOf(token(client, Lock.make("plain"))), 2)
-    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Error"))
+    }
   )
 })

@@ -1,7 +1,7 @@
 /**
  * Waiters of real servers that stop, or are killed and started again.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import {
   CountDownLatch,
@@ -22,6 +22,7 @@ import { eventually, soon } from "../kit/eventually.ts"
 import { connected, growsBy } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { type AnyLock, clientsOf, hold, queued, waitFor } from "./kinds.ts"
+import { testLive } from "../kit/test.ts"
 
 type Use = Effect.Effect<unknown, unknown, RedisLock.RedisLock>
 
@@ -89,100 +90,90 @@ const listening = (redis: Redis, names: ReadonlyArray<string>) =>
 
 const patient = { watchdogLeaseTime: "5 minutes", commandTimeout: 1000 } as const
 
-describe("those who wait", () => {
-  it.live(
-    "Waiters of every kind outlive a server that is killed and started again empty, and so do those that arrive meanwhile",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const holder = yield* client(server, { watchdogLeaseTime: "5 minutes" })
-        const mine = yield* client(server, patient)
-        for (const kind of Object.values(kinds)) yield* keep(holder, kind)
-        const wait = () =>
-          Effect.forEach(Object.entries(kinds), ([kind, { wait }]) =>
-            Effect.map(Effect.forkScoped(mine.run(wait), { startImmediately: true }), (fiber) => [kind, fiber] as const)
-          )
-        const before = yield* wait()
-        // a spin lock asks by the clock
-        yield* listening(
-          redis,
-          Object.keys(kinds).filter((kind) => kind !== "spin")
-        )
-        yield* server.kill
-        const meanwhile = yield* wait()
-        // longer than a command
-        yield* Effect.sleep(2500)
-        for (const [kind, fiber] of [...before, ...meanwhile]) {
-          assert.isUndefined(fiber.pollUnsafe(), `the outage ended a wait: ${kind}`)
-        }
-        yield* server.restart
-        for (const [kind, fiber] of [...before, ...meanwhile]) yield* soon(`${kind} goes on`, Fiber.join(fiber))
-        yield* Effect.promise(() => redis.del("semaphore", "permits", "fenced", "{permits}:timeout"))
-      })
-    )
-  )
-
-  it.live(
-    "Fair waiters keep their order while the server stands still for longer than places live",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const lock = FairLock.make("turn")
-        const holding = yield* hold(yield* client(server, patient), lock)
-        const waiters = []
-        for (let i = 0; i < 3; i++) {
-          waiters.push(yield* waitFor(yield* client(server, patient), lock))
-          yield* queued(redis, "turn", i + 1)
-        }
-        const order = yield* queued(redis, "turn", 3)
-        yield* server.pause
-        // longer than places live
-        yield* Effect.sleep(4000)
-        yield* server.resume
-        // what was sent to it meanwhile has been answered, and the connections are new
-        for (const owner of order) {
-          yield* growsBy(
-            `the client of ${owner} has reported twice`,
-            async () => Number(await redis.zscore(clientsOf("turn"), owner.slice(0, 36))),
-            2
-          )
-        }
-        assert.deepStrictEqual(yield* queued(redis, "turn", 3), order)
-        yield* Effect.retry(holding.release, { times: 5 })
-        for (const [i, { entered }] of waiters.entries()) {
-          const { owner, release } = yield* entered
-          assert.strictEqual(owner, order[i])
-          yield* release
-        }
-      })
-    )
-  )
-
-  // each kind through an outage: unit/manyWaiters, in virtual time
-  for (const kind of ["plain", "permits"]) {
-    it.live(
-      `2000 waiters of one name in one process are served though the server stands still while they wait: ${kind}`,
-      onServer(({ redis, server }) =>
-        Effect.gen(function* () {
-          const { wait } = kinds[kind]!
-          const holder = yield* client(server, { watchdogLeaseTime: "5 minutes" })
-          const mine = yield* client(server, { ...patient, commandTimeout: 2000 })
-          const holding = yield* keep(holder, kinds[kind]!)
-          const waiting = yield* Effect.forkScoped(
-            mine.run(
-              Effect.forEach(Array.from({ length: 2000 }), () => wait, { concurrency: "unbounded", discard: true })
-            )
-          )
-          yield* listening(redis, [kind])
-          yield* server.pause
-          // longer than a command
-          yield* Effect.sleep(3000)
-          assert.isUndefined(waiting.pollUnsafe())
-          yield* server.resume
-          yield* connected(mine)
-          yield* Fiber.interrupt(holding)
-          yield* soon("everybody is served", Fiber.join(waiting))
-          yield* Effect.promise(() => redis.del("permits", "{permits}:timeout"))
-        })
+testLive(
+  "Waiters of every kind outlive a server that is killed and started again empty, and so do those that arrive meanwhile",
+  function* () {
+    const { redis, server } = yield* onServer()
+    const holder = yield* client(server, { watchdogLeaseTime: "5 minutes" })
+    const mine = yield* client(server, patient)
+    for (const kind of Object.values(kinds)) yield* keep(holder, kind)
+    const wait = () =>
+      Effect.forEach(Object.entries(kinds), ([kind, { wait }]) =>
+        Effect.map(Effect.forkScoped(mine.run(wait), { startImmediately: true }), (fiber) => [kind, fiber] as const)
       )
+    const before = yield* wait()
+    // a spin lock asks by the clock
+    yield* listening(
+      redis,
+      Object.keys(kinds).filter((kind) => kind !== "spin")
+    )
+    yield* server.kill
+    const meanwhile = yield* wait()
+    // longer than a command
+    yield* Effect.sleep(2500)
+    for (const [kind, fiber] of [...before, ...meanwhile]) {
+      assert.isUndefined(fiber.pollUnsafe(), `the outage ended a wait: ${kind}`)
+    }
+    yield* server.restart
+    for (const [kind, fiber] of [...before, ...meanwhile]) yield* soon(`${kind} goes on`, Fiber.join(fiber))
+    yield* Effect.promise(() => redis.del("semaphore", "permits", "fenced", "{permits}:timeout"))
+  }
+)
+
+testLive("Fair waiters keep their order while the server stands still for longer than places live", function* () {
+  const { redis, server } = yield* onServer()
+  const lock = FairLock.make("turn")
+  const holding = yield* hold(yield* client(server, patient), lock)
+  const waiters = []
+  for (let i = 0; i < 3; i++) {
+    waiters.push(yield* waitFor(yield* client(server, patient), lock))
+    yield* queued(redis, "turn", i + 1)
+  }
+  const order = yield* queued(redis, "turn", 3)
+  yield* server.pause
+  // longer than places live
+  yield* Effect.sleep(4000)
+  yield* server.resume
+  // what was sent to it meanwhile has been answered, and the connections are new
+  for (const owner of order) {
+    yield* growsBy(
+      `the client of ${owner} has reported twice`,
+      async () => Number(await redis.zscore(clientsOf("turn"), owner.slice(0, 36))),
+      2
     )
   }
+  assert.deepStrictEqual(yield* queued(redis, "turn", 3), order)
+  yield* Effect.retry(holding.release, { times: 5 })
+  for (const [i, { entered }] of waiters.entries()) {
+    const { owner, release } = yield* entered
+    assert.strictEqual(owner, order[i])
+    yield* release
+  }
 })
+
+// each kind through an outage: unit/manyWaiters, in virtual time
+for (const kind of ["plain", "permits"]) {
+  testLive(
+    `2000 waiters of one name in one process are served though the server stands still while they wait: ${kind}`,
+    function* () {
+      const { redis, server } = yield* onServer()
+      const { wait } = kinds[kind]!
+      const holder = yield* client(server, { watchdogLeaseTime: "5 minutes" })
+      const mine = yield* client(server, { ...patient, commandTimeout: 2000 })
+      const holding = yield* keep(holder, kinds[kind]!)
+      const waiting = yield* Effect.forkScoped(
+        mine.run(Effect.forEach(Array.from({ length: 2000 }), () => wait, { concurrency: "unbounded", discard: true }))
+      )
+      yield* listening(redis, [kind])
+      yield* server.pause
+      // longer than a command
+      yield* Effect.sleep(3000)
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* server.resume
+      yield* connected(mine)
+      yield* Fiber.interrupt(holding)
+      yield* soon("everybody is served", Fiber.join(waiting))
+      yield* Effect.promise(() => redis.del("permits", "{permits}:timeout"))
+    }
+  )
+}

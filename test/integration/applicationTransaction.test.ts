@@ -2,7 +2,7 @@
  * A transaction that the application begins on the client that it shares with the locks: what is sent meanwhile is queued, and runs with
  * EXEC or not at all.
  */
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Lock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
@@ -12,6 +12,7 @@ import { storeError } from "../kit/exits.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { lockKey } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
+import { testLive } from "../kit/test.ts"
 
 const begin = (shared: Redis) => Effect.promise(() => shared.multi({ pipeline: false }))
 const commit = (shared: Redis) => Effect.promise(() => shared.exec())
@@ -23,42 +24,37 @@ const isQueued = (redis: Redis) =>
     (clients) => / multi=[1-9]/.test(clients)
   )
 
-it.live(
+testLive(
   "A lock that is asked for within a transaction of the application is not granted, and is not left held by nobody",
-  onServer(({ redis, server }) =>
-    Effect.gen(function* () {
-      const shared = yield* bare(server)
-      const { run } = yield* clientOver(shared)
-      yield* run(Lock.withLock(Effect.void, "report"))
-      yield* begin(shared)
-      const error = storeError(yield* Effect.exit(run(Lock.withLock(Effect.void, "report", { waitTime: 0 }))))
-      assert.strictEqual(error.reason, "ConnectionLost")
-      assert.include(error.message, "MULTI")
-      const waiter = yield* Effect.forkScoped(
-        run(Lock.withLock(Effect.succeed("in"), "report", { waitTime: "1 minute" })),
-        { startImmediately: true }
-      )
-      yield* isQueued(redis)
-      yield* commit(shared)
-      assert.strictEqual(yield* Fiber.join(waiter), "in")
-      yield* lockKey(redis, "report", "gone")
-    })
-  )
+  function* () {
+    const { redis, server } = yield* onServer()
+    const shared = yield* bare(server)
+    const { run } = yield* clientOver(shared)
+    yield* run(Lock.withLock(Effect.void, "report"))
+    yield* begin(shared)
+    const error = storeError(yield* Effect.exit(run(Lock.withLock(Effect.void, "report", { waitTime: 0 }))))
+    assert.strictEqual(error.reason, "ConnectionLost")
+    assert.include(error.message, "MULTI")
+    const waiter = yield* Effect.forkScoped(
+      run(Lock.withLock(Effect.succeed("in"), "report", { waitTime: "1 minute" })),
+      { startImmediately: true }
+    )
+    yield* isQueued(redis)
+    yield* commit(shared)
+    assert.strictEqual(yield* Fiber.join(waiter), "in")
+    yield* lockKey(redis, "report", "gone")
+  }
 )
 
-it.live(
-  "A section whose release comes within a transaction of the application has lost nothing",
-  onServer(({ redis, server }) =>
-    Effect.gen(function* () {
-      const shared = yield* bare(server)
-      const { run } = yield* clientOver(shared)
-      const section = yield* Effect.forkScoped(run(Lock.withLock(Effect.as(begin(shared), "done"), "report")), {
-        startImmediately: true
-      })
-      yield* isQueued(redis)
-      yield* commit(shared)
-      assert.strictEqual(yield* Fiber.join(section), "done")
-      yield* lockKey(redis, "report", "gone")
-    })
-  )
-)
+testLive("A section whose release comes within a transaction of the application has lost nothing", function* () {
+  const { redis, server } = yield* onServer()
+  const shared = yield* bare(server)
+  const { run } = yield* clientOver(shared)
+  const section = yield* Effect.forkScoped(run(Lock.withLock(Effect.as(begin(shared), "done"), "report")), {
+    startImmediately: true
+  })
+  yield* isQueued(redis)
+  yield* commit(shared)
+  assert.strictEqual(yield* Fiber.join(section), "done")
+  yield* lockKey(redis, "report", "gone")
+})

@@ -1,6 +1,6 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import {
   CountDownLatch,
@@ -27,69 +27,26 @@ import { storeError } from "../kit/exits.ts"
 import { enter, queueUp, sectionUntilTold } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { freshName } from "../kit/names.ts"
+import { testLive, suitesOn } from "../kit/test.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
 const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" } as const
 
-it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it) => {
+suitesOn(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (test) => {
   describe("a lock", () => {
-    it.effect("A lock on a cluster is acquired and released on every master, again and again", () =>
-      Effect.gen(function* () {
-        const cluster = yield* TheCluster
-        const { run } = yield* clusterClient(cluster)
-        const owners = new Set<RedisServer.RedisServer>()
-        for (let i = 0; i < 20; i++) {
-          const lock = freshName("cluster")
-          const { owner } = yield* mastersOf(cluster, lock)
-          const redis = yield* bare(owner)
-          owners.add(owner)
-          for (let round = 0; round < 3; round++) {
-            yield* run(
-              Effect.gen(function* () {
-                assert.isTrue(yield* Lock.isLocked(lock))
-                assert.strictEqual(yield* Effect.promise(() => redis.exists(lock)), 1)
-              }).pipe(Lock.withLock(lock))
-            )
-            assert.isFalse(yield* run(Lock.isLocked(lock)))
-          }
-        }
-        assert.strictEqual(owners.size, 3)
-      })
-    )
-
-    it.effect("A lock on a cluster is renewed together with the locks of its slot, on whichever master they are", () =>
-      Effect.gen(function* () {
-        const { run } = yield* clusterClient(yield* TheCluster, { watchdogLeaseTime: "6 seconds" })
-        const locks = Array.from({ length: 12 }, freshName)
-        yield* run(
-          Effect.gen(function* () {
-            const holdings = yield* Effect.forEach(locks, (lock) => Lock.scoped(lock))
-            const left = ({ remaining }: Holding) => Effect.runPromise(Effect.map(remaining, Duration.toMillis))
-            yield* Effect.forEach(holdings, (holding) => growsBy("it is renewed", () => left(holding), 1), {
-              concurrency: "unbounded"
-            })
-          }).pipe(Effect.scoped)
-        )
-      })
-    )
-
-    it.effect("A lock on a cluster survives SCRIPT FLUSH on one node", () =>
-      Effect.gen(function* () {
-        const cluster = yield* TheCluster
-        const { run } = yield* clusterClient(cluster)
-        const lock = freshName("cluster")
-        const { owner } = yield* mastersOf(cluster, lock)
-        const redis = yield* bare(owner)
-        for (let i = 0; i < 20; i++) {
-          yield* run(
-            Effect.promise(() => redis.script("FLUSH", "SYNC")).pipe(
-              Lock.withLock(lock),
-              Lock.withLock(freshName("cluster"))
-            )
-          )
-        }
-      })
-    )
+    test("A lock on a cluster is renewed together with the locks of its slot, on whichever master they are", function* () {
+      const { run } = yield* clusterClient(yield* TheCluster, { watchdogLeaseTime: "6 seconds" })
+      const locks = Array.from({ length: 12 }, freshName)
+      yield* run(
+        Effect.gen(function* () {
+          const holdings = yield* Effect.forEach(locks, (lock) => Lock.scoped(lock))
+          const left = ({ remaining }: Holding) => Effect.runPromise(Effect.map(remaining, Duration.toMillis))
+          yield* Effect.forEach(holdings, (holding) => growsBy("it is renewed", () => left(holding), 1), {
+            concurrency: "unbounded"
+          })
+        }).pipe(Effect.scoped)
+      )
+    })
   })
 
   describe("every kind of lock", () => {
@@ -102,233 +59,199 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
       write: (name: string) => ReadWriteLock.make(name).writeLock
     }
     for (const [kind, make] of Object.entries(kinds)) {
-      it.effect(`A lock is handed over on a cluster: ${kind}`, () =>
-        Effect.gen(function* () {
-          const cluster = yield* TheCluster
-          const name = freshName("cluster")
-          const holder = yield* clusterClient(cluster, patient)
-          const waiter = yield* clusterClient(cluster, patient)
-          const lock = make(name)
-          const rival = kind === "read" ? ReadWriteLock.make(name).writeLock : lock
-          const held = yield* sectionUntilTold((body) => holder.run(Lock.withLock(body, lock)))
-          const second = yield* Effect.succeed("in").pipe(Lock.withLock(rival), waiter.run, Effect.forkScoped)
-          const { owner } = yield* mastersOf(cluster, name)
-          const redis = yield* bare(owner)
-          if (kind !== "spin") {
-            yield* eventually(
-              "the waiter is subscribed",
-              () => redis.call("PUBSUB", "SHARDCHANNELS", `*{${name}}*`) as Promise<ReadonlyArray<unknown>>,
-              (channels) => channels.length > 0
-            )
-          }
-          assert.isUndefined(second.pollUnsafe())
-          yield* held.end
-          assert.strictEqual(yield* soon("the waiter is served", Fiber.join(second)), "in")
-        })
-      )
+      test(`A lock is handed over on a cluster: ${kind}`, function* () {
+        const cluster = yield* TheCluster
+        const name = freshName("cluster")
+        const holder = yield* clusterClient(cluster, patient)
+        const waiter = yield* clusterClient(cluster, patient)
+        const lock = make(name)
+        const rival = kind === "read" ? ReadWriteLock.make(name).writeLock : lock
+        const held = yield* sectionUntilTold((body) => holder.run(Lock.withLock(body, lock)))
+        const second = yield* Effect.succeed("in").pipe(Lock.withLock(rival), waiter.run, Effect.forkScoped)
+        const { owner } = yield* mastersOf(cluster, name)
+        const redis = yield* bare(owner)
+        if (kind !== "spin") {
+          yield* eventually(
+            "the waiter is subscribed",
+            () => redis.call("PUBSUB", "SHARDCHANNELS", `*{${name}}*`) as Promise<ReadonlyArray<unknown>>,
+            (channels) => channels.length > 0
+          )
+        }
+        assert.isUndefined(second.pollUnsafe())
+        yield* held.end
+        assert.strictEqual(yield* soon("the waiter is served", Fiber.join(second)), "in")
+      })
     }
   })
 
-  it.effect("Several locks are acquired together on a cluster, all or none, on whichever masters they are", () =>
-    Effect.gen(function* () {
-      const cluster = yield* TheCluster
-      const one = yield* clusterClient(cluster)
-      const other = yield* clusterClient(cluster)
-      const locks = Array.from({ length: 8 }, freshName)
-      const all = MultiLock.make(locks.map((lock) => Lock.make(lock)))
-      yield* one.run(
-        Effect.gen(function* () {
-          for (const lock of locks) assert.isTrue(yield* other.run(Lock.isLocked(lock)))
-        }).pipe(Lock.withLock(all))
-      )
-      const taken = yield* other.run(one.run(Lock.withLockIfAvailable(Effect.void, all)).pipe(Lock.withLock(locks[7]!)))
-      assert.strictEqual(taken._tag, "None")
-      for (const lock of locks) assert.isFalse(yield* other.run(Lock.isLocked(lock)))
-    })
-  )
+  test("Several locks are acquired together on a cluster, all or none, on whichever masters they are", function* () {
+    const cluster = yield* TheCluster
+    const one = yield* clusterClient(cluster)
+    const other = yield* clusterClient(cluster)
+    const locks = Array.from({ length: 8 }, freshName)
+    const all = MultiLock.make(locks.map((lock) => Lock.make(lock)))
+    yield* one.run(
+      Effect.gen(function* () {
+        for (const lock of locks) assert.isTrue(yield* other.run(Lock.isLocked(lock)))
+      }).pipe(Lock.withLock(all))
+    )
+    const taken = yield* other.run(one.run(Lock.withLockIfAvailable(Effect.void, all)).pipe(Lock.withLock(locks[7]!)))
+    assert.strictEqual(taken._tag, "None")
+    for (const lock of locks) assert.isFalse(yield* other.run(Lock.isLocked(lock)))
+  })
 
   describe("names", () => {
-    it.effect("A name is accepted if all its keys share a slot of the cluster, and refused if they do not", () =>
-      Effect.gen(function* () {
-        const cluster = yield* TheCluster
-        const client = yield* clusterClient(cluster)
-        const { slot } = yield* Effect.map(Layer.build(IoRedis.layerCluster({ nodes: cluster.urls })), (context) =>
-          RedisDriver.RedisDriver.pipe(Effect.provideContext(context))
-        ).pipe(Effect.flatten)
-        const redis = yield* bare(cluster.nodes[0]!)
-        const keySlot = (key: string) => Effect.promise(() => redis.cluster("KEYSLOT", key))
-        // every way to place braces in a short name, and a few longer ones
-        const shorter = (length: number): ReadonlyArray<string> =>
-          length === 0 ? [""] : shorter(length - 1).flatMap((name) => ["{", "}", "a"].map((next) => name + next))
-        const samples = [...[1, 2, 3, 4].flatMap(shorter), "ü{🔒}:锁", "ü{🔒:锁", "orders:{5}:{6}", "a{}b{c}", "a}{b}"]
-        const answers = new Set<boolean>()
-        for (const name of samples) {
-          const tagged = name.includes("{") ? name : `{${name}}`
-          const keys = [name, `redisson_lock_token:${tagged}`, `redisson_lock__channel:${tagged}`]
-          const slots = yield* Effect.forEach(keys, keySlot)
-          assert.deepStrictEqual(keys.map(slot), slots, name)
-          // what is nothing but a tag is another name's, wherever its keys are
-          const together = new Set(slots).size === 1 && !/^\{[^{]+\}$/.test(name)
-          answers.add(together)
-          const result = yield* Effect.result(client.run(Lock.withLock(Effect.void, name)))
-          assert.strictEqual(
-            result._tag === "Success" ? "taken" : result.failure._tag,
-            together ? "taken" : "InvalidLockName",
-            name
+    test("A name is accepted if all its keys share a slot of the cluster, and refused if they do not", function* () {
+      const cluster = yield* TheCluster
+      const client = yield* clusterClient(cluster)
+      const { slot } = yield* Effect.map(Layer.build(IoRedis.layerCluster({ nodes: cluster.urls })), (context) =>
+        RedisDriver.RedisDriver.pipe(Effect.provideContext(context))
+      ).pipe(Effect.flatten)
+      const redis = yield* bare(cluster.nodes[0]!)
+      const keySlot = (key: string) => Effect.promise(() => redis.cluster("KEYSLOT", key))
+      // every way to place braces in a short name, and a few longer ones
+      const shorter = (length: number): ReadonlyArray<string> =>
+        length === 0 ? [""] : shorter(length - 1).flatMap((name) => ["{", "}", "a"].map((next) => name + next))
+      const samples = [...[1, 2, 3, 4].flatMap(shorter), "ü{🔒}:锁", "ü{🔒:锁", "orders:{5}:{6}", "a{}b{c}", "a}{b}"]
+      const answers = new Set<boolean>()
+      for (const name of samples) {
+        const tagged = name.includes("{") ? name : `{${name}}`
+        const keys = [name, `redisson_lock_token:${tagged}`, `redisson_lock__channel:${tagged}`]
+        const slots = yield* Effect.forEach(keys, keySlot)
+        assert.deepStrictEqual(keys.map(slot), slots, name)
+        // what is nothing but a tag is another name's, wherever its keys are
+        const together = new Set(slots).size === 1 && !/^\{[^{]+\}$/.test(name)
+        answers.add(together)
+        const result = yield* Effect.result(client.run(Lock.withLock(Effect.void, name)))
+        assert.strictEqual(
+          result._tag === "Success" ? "taken" : result.failure._tag,
+          together ? "taken" : "InvalidLockName",
+          name
+        )
+      }
+      assert.strictEqual(answers.size, 2)
+    })
+
+    test("A name of a semaphore or a latch is accepted if all its keys share a slot, and otherwise refused before any command", function* () {
+      const cluster = yield* TheCluster
+      const client = yield* clusterClient(cluster)
+      const redis = yield* bare(cluster.nodes[0]!)
+      const keySlot = (key: string) => Effect.promise(() => redis.cluster("KEYSLOT", key))
+      const samples = ["a{b", "{a", "a}", "a}b", "{}a", "}{", "a{}b{c}", "{{a}", "{a}}", "{a}:b", "a{b}", "{{a}}", "{"]
+      const answers = new Set<string>()
+      for (const name of samples) {
+        const tagged = name.includes("{") ? name : `{${name}}`
+        const semaphoreKeys = [
+          name,
+          `${tagged}:timeout`,
+          `redisson_sc:${tagged}`,
+          `effect_redis_lock_grant:${tagged}:1`
+        ]
+        const latchKeys = [name, `redisson_countdownlatch__channel__{${name}}`]
+        const uses = [
+          ["semaphore", semaphoreKeys, Semaphore.withPermits(Effect.void, Semaphore.make(name, { permits: 1 }), 1)],
+          ["leased semaphore", semaphoreKeys, PermitSemaphore.totalPermits(name)],
+          ["latch", latchKeys, CountDownLatch.count(name)]
+        ] as const
+        for (const [kind, keys, use] of uses) {
+          const together = new Set(yield* Effect.forEach(keys, keySlot)).size === 1 && !/^\{[^{]+\}$/.test(name)
+          answers.add(`${kind} ${together}`)
+          const result = yield* Effect.result(
+            client.run(use as Effect.Effect<unknown, { readonly _tag: string }, RedisLock.RedisLock>)
           )
+          const expected = together ? "used" : "InvalidLockName"
+          assert.strictEqual(result._tag === "Success" ? "used" : result.failure._tag, expected, `${kind} ${name}`)
         }
-        assert.strictEqual(answers.size, 2)
-      })
-    )
+      }
+      assert.strictEqual(answers.size, 6)
+    })
 
-    it.effect(
-      "A name of a semaphore or a latch is accepted if all its keys share a slot, and otherwise refused before any command",
-      () =>
-        Effect.gen(function* () {
-          const cluster = yield* TheCluster
-          const client = yield* clusterClient(cluster)
-          const redis = yield* bare(cluster.nodes[0]!)
-          const keySlot = (key: string) => Effect.promise(() => redis.cluster("KEYSLOT", key))
-          const samples = [
-            "a{b",
-            "{a",
-            "a}",
-            "a}b",
-            "{}a",
-            "}{",
-            "a{}b{c}",
-            "{{a}",
-            "{a}}",
-            "{a}:b",
-            "a{b}",
-            "{{a}}",
-            "{"
-          ]
-          const answers = new Set<string>()
-          for (const name of samples) {
-            const tagged = name.includes("{") ? name : `{${name}}`
-            const semaphoreKeys = [
-              name,
-              `${tagged}:timeout`,
-              `redisson_sc:${tagged}`,
-              `effect_redis_lock_grant:${tagged}:1`
-            ]
-            const latchKeys = [name, `redisson_countdownlatch__channel__{${name}}`]
-            const uses = [
-              ["semaphore", semaphoreKeys, Semaphore.withPermits(Effect.void, Semaphore.make(name, { permits: 1 }), 1)],
-              ["leased semaphore", semaphoreKeys, PermitSemaphore.totalPermits(name)],
-              ["latch", latchKeys, CountDownLatch.count(name)]
-            ] as const
-            for (const [kind, keys, use] of uses) {
-              const together = new Set(yield* Effect.forEach(keys, keySlot)).size === 1 && !/^\{[^{]+\}$/.test(name)
-              answers.add(`${kind} ${together}`)
-              const result = yield* Effect.result(
-                client.run(use as Effect.Effect<unknown, { readonly _tag: string }, RedisLock.RedisLock>)
-              )
-              const expected = together ? "used" : "InvalidLockName"
-              assert.strictEqual(result._tag === "Success" ? "used" : result.failure._tag, expected, `${kind} ${name}`)
-            }
-          }
-          assert.strictEqual(answers.size, 6)
-        })
-    )
-
-    it.effect("A name is checked for its slot with the key prefix", () =>
-      Effect.gen(function* () {
-        const cluster = yield* TheCluster
-        const tagged = yield* clusterClient(cluster, { keyPrefix: "{app}:" })
-        yield* tagged.run(Lock.withLock(Effect.void, "a}b"))
-        const open = yield* clusterClient(cluster, { keyPrefix: "{app:" })
-        const error = yield* Effect.flip(open.run(Lock.withLock(Effect.void, "a")))
-        assert.strictEqual(error._tag, "InvalidLockName")
-      })
-    )
+    test("A name is checked for its slot with the key prefix", function* () {
+      const cluster = yield* TheCluster
+      const tagged = yield* clusterClient(cluster, { keyPrefix: "{app}:" })
+      yield* tagged.run(Lock.withLock(Effect.void, "a}b"))
+      const open = yield* clusterClient(cluster, { keyPrefix: "{app:" })
+      const error = yield* Effect.flip(open.run(Lock.withLock(Effect.void, "a")))
+      assert.strictEqual(error._tag, "InvalidLockName")
+    })
   })
 
   describe("waiting", () => {
     for (const shardedPubSub of ["auto", "off"] as const) {
-      it.effect(`A wait on a cluster ends with a message (sharded pub/sub: ${shardedPubSub})`, () =>
-        Effect.gen(function* () {
-          const cluster = yield* TheCluster
-          const lock = freshName("cluster")
-          const { owner } = yield* mastersOf(cluster, lock)
-          const options = { ...patient, shardedPubSub }
-          const holder = yield* enter(yield* clusterClient(cluster, options), lock)
-          const waiter = yield* queueUp(yield* clusterClient(cluster, options), lock)
-          const redis = yield* bare(owner)
-          const command = shardedPubSub === "off" ? "NUMSUB" : "SHARDNUMSUB"
-          yield* eventually(
-            `somebody is subscribed: ${command}`,
-            () => redis.call("PUBSUB", command, channelOf(lock)) as Promise<ReadonlyArray<unknown>>,
-            ([, count]) => count === 1
-          )
-          yield* holder.end
-          yield* (yield* waiter.entered).end
-          yield* Fiber.join(waiter.fiber)
-        })
-      )
-    }
-
-    it.effect("A wait on a cluster goes on at the master to which the slot moves", () =>
-      Effect.gen(function* () {
+      test(`A wait on a cluster ends with a message (sharded pub/sub: ${shardedPubSub})`, function* () {
         const cluster = yield* TheCluster
         const lock = freshName("cluster")
-        const { other, owner, slot } = yield* mastersOf(cluster, lock)
-        const holder = yield* enter(yield* clusterClient(cluster, patient), lock)
-        const waiter = yield* queueUp(yield* clusterClient(cluster, patient), lock)
-        yield* shardSubscribers(owner, lock, 1)
-        yield* cluster.moveSlot(slot, other)
-        yield* shardSubscribers(other, lock, 1)
-        assert.isUndefined(waiter.fiber.pollUnsafe())
+        const { owner } = yield* mastersOf(cluster, lock)
+        const options = { ...patient, shardedPubSub }
+        const holder = yield* enter(yield* clusterClient(cluster, options), lock)
+        const waiter = yield* queueUp(yield* clusterClient(cluster, options), lock)
+        const redis = yield* bare(owner)
+        const command = shardedPubSub === "off" ? "NUMSUB" : "SHARDNUMSUB"
+        yield* eventually(
+          `somebody is subscribed: ${command}`,
+          () => redis.call("PUBSUB", command, channelOf(lock)) as Promise<ReadonlyArray<unknown>>,
+          ([, count]) => count === 1
+        )
         yield* holder.end
         yield* (yield* waiter.entered).end
         yield* Fiber.join(waiter.fiber)
-        yield* Effect.flatten(holder.exit)
       })
-    )
+    }
+
+    test("A wait on a cluster goes on at the master to which the slot moves", function* () {
+      const cluster = yield* TheCluster
+      const lock = freshName("cluster")
+      const { other, owner, slot } = yield* mastersOf(cluster, lock)
+      const holder = yield* enter(yield* clusterClient(cluster, patient), lock)
+      const waiter = yield* queueUp(yield* clusterClient(cluster, patient), lock)
+      yield* shardSubscribers(owner, lock, 1)
+      yield* cluster.moveSlot(slot, other)
+      yield* shardSubscribers(other, lock, 1)
+      assert.isUndefined(waiter.fiber.pollUnsafe())
+      yield* holder.end
+      yield* (yield* waiter.entered).end
+      yield* Fiber.join(waiter.fiber)
+      yield* Effect.flatten(holder.exit)
+    })
   })
 
   describe("a slot on the move", () => {
-    it.effect("A slot that is being moved keeps a command waiting until it has arrived", () =>
-      Effect.gen(function* () {
-        const cluster = yield* TheCluster
-        const lock = freshName("cluster")
-        const { other, slot } = yield* mastersOf(cluster, lock)
-        const client = yield* clusterClient(cluster, { commandTimeout: "30 seconds" })
-        yield* client.run(Lock.withLock(Effect.void, lock))
-        const finish = yield* cluster.beginMoveSlot(slot, other)
-        const redis = yield* bare(other)
-        const section = yield* client.run(Lock.withLock(Effect.succeed("in"), lock)).pipe(Effect.forkScoped)
-        yield* eventually(
-          "the new owner has turned the command away",
-          () => redis.info("errorstats"),
-          (stats) => /errorstat_TRYAGAIN:count=[1-9]/.test(stats)
-        )
-        assert.isUndefined(section.pollUnsafe())
-        yield* finish
-        assert.strictEqual(yield* soon("the lock is taken", Fiber.join(section)), "in")
-      })
-    )
+    test("A slot that is being moved keeps a command waiting until it has arrived", function* () {
+      const cluster = yield* TheCluster
+      const lock = freshName("cluster")
+      const { other, slot } = yield* mastersOf(cluster, lock)
+      const client = yield* clusterClient(cluster, { commandTimeout: "30 seconds" })
+      yield* client.run(Lock.withLock(Effect.void, lock))
+      const finish = yield* cluster.beginMoveSlot(slot, other)
+      const redis = yield* bare(other)
+      const section = yield* client.run(Lock.withLock(Effect.succeed("in"), lock)).pipe(Effect.forkScoped)
+      yield* eventually(
+        "the new owner has turned the command away",
+        () => redis.info("errorstats"),
+        (stats) => /errorstat_TRYAGAIN:count=[1-9]/.test(stats)
+      )
+      assert.isUndefined(section.pollUnsafe())
+      yield* finish
+      assert.strictEqual(yield* soon("the lock is taken", Fiber.join(section)), "in")
+    })
 
-    it.effect("A slot that stays open for too long fails a command, with a reason that says so", () =>
-      Effect.gen(function* () {
-        const cluster = yield* TheCluster
-        const lock = freshName("cluster")
-        const { other, slot } = yield* mastersOf(cluster, lock)
-        const client = yield* clusterClient(cluster, { commandTimeout: "300 millis" })
-        const finish = yield* cluster.beginMoveSlot(slot, other)
-        const asked = Effect.exit(client.run(Lock.withLock(Effect.void, lock, { waitTime: 0 })))
-        // one that times out while it is on its way is told so
-        const error = yield* eventually(
-          "a command fails because its slot is open",
-          async () => storeError(await Effect.runPromise(asked)),
-          ({ reason }) => reason !== "TimedOut"
-        )
-        assert.deepInclude(error, { _tag: "LockStoreError", reason: "ClusterDown", isTransient: true })
-        yield* finish
-        yield* client.run(Lock.withLock(Effect.void, lock))
-      })
-    )
+    test("A slot that stays open for too long fails a command, with a reason that says so", function* () {
+      const cluster = yield* TheCluster
+      const lock = freshName("cluster")
+      const { other, slot } = yield* mastersOf(cluster, lock)
+      const client = yield* clusterClient(cluster, { commandTimeout: "300 millis" })
+      const finish = yield* cluster.beginMoveSlot(slot, other)
+      const asked = Effect.exit(client.run(Lock.withLock(Effect.void, lock, { waitTime: 0 })))
+      // one that times out while it is on its way is told so
+      const error = yield* eventually(
+        "a command fails because its slot is open",
+        async () => storeError(await Effect.runPromise(asked)),
+        ({ reason }) => reason !== "TimedOut"
+      )
+      assert.deepInclude(error, { _tag: "LockStoreError", reason: "ClusterDown", isTransient: true })
+      yield* finish
+      yield* client.run(Lock.withLock(Effect.void, lock))
+    })
   })
 
   describe("the driver", () => {
@@ -337,213 +260,193 @@ it.layer(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (it)
         Effect.flatMap((context) => Effect.provideContext(RedisDriver.RedisDriver, context))
       )
 
-    it.effect("The cluster driver scans all masters", () =>
-      Effect.gen(function* () {
-        const cluster = yield* TheCluster
-        const driver = yield* driverOver(IoRedis.layerCluster({ nodes: cluster.urls }))
-        const client = yield* clusterClient(cluster)
-        const locks = Array.from({ length: 12 }, () => `scanned:${freshName("cluster")}`)
-        yield* client.run(
-          Effect.gen(function* () {
-            yield* Effect.forEach(locks, (lock) => Lock.scoped(lock))
-            const keys = yield* Stream.runCollect(driver.scan("scanned:*", "hash"))
-            assert.sameMembers([...new Set(keys)], locks)
-            assert.deepStrictEqual(yield* Stream.runCollect(driver.scan("scanned:*", "zset")), [])
-          }).pipe(Effect.scoped)
-        )
-      })
-    )
+    test("The cluster driver scans all masters", function* () {
+      const cluster = yield* TheCluster
+      const driver = yield* driverOver(IoRedis.layerCluster({ nodes: cluster.urls }))
+      const client = yield* clusterClient(cluster)
+      const locks = Array.from({ length: 12 }, () => `scanned:${freshName("cluster")}`)
+      yield* client.run(
+        Effect.gen(function* () {
+          yield* Effect.forEach(locks, (lock) => Lock.scoped(lock))
+          const keys = yield* Stream.runCollect(driver.scan("scanned:*", "hash"))
+          assert.sameMembers([...new Set(keys)], locks)
+          assert.deepStrictEqual(yield* Stream.runCollect(driver.scan("scanned:*", "zset")), [])
+        }).pipe(Effect.scoped)
+      )
+    })
 
-    it.effect("The cluster driver subscribes to all channels of a slot with one command, and unsubscribes alike", () =>
-      Effect.gen(function* () {
-        const cluster = yield* TheCluster
-        const driver = yield* driverOver(IoRedis.layerCluster({ nodes: cluster.urls }))
-        const tag = freshName("cluster")
-        const { owner } = yield* mastersOf(cluster, tag)
-        const redis = yield* bare(owner)
-        yield* Effect.promise(() => redis.config("RESETSTAT"))
-        const calls = (command: string) =>
-          Effect.promise(async () =>
-            Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(await redis.info("commandstats"))?.[1] ?? 0)
-          )
-        const channels = Array.from({ length: 50 }, (_, i) => `{${tag}}:${i}`)
-        yield* Effect.forEach(channels, (channel) => Stream.runHead(driver.subscribe(channel)), {
-          concurrency: "unbounded"
+    test("The cluster driver subscribes to all channels of a slot with one command, and unsubscribes alike", function* () {
+      const cluster = yield* TheCluster
+      const driver = yield* driverOver(IoRedis.layerCluster({ nodes: cluster.urls }))
+      const tag = freshName("cluster")
+      const { owner } = yield* mastersOf(cluster, tag)
+      const redis = yield* bare(owner)
+      yield* Effect.promise(() => redis.config("RESETSTAT"))
+      const calls = (command: string) =>
+        Effect.promise(async () =>
+          Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(await redis.info("commandstats"))?.[1] ?? 0)
+        )
+      const channels = Array.from({ length: 50 }, (_, i) => `{${tag}}:${i}`)
+      yield* Effect.forEach(channels, (channel) => Stream.runHead(driver.subscribe(channel)), {
+        concurrency: "unbounded"
+      })
+      assert.strictEqual(yield* calls("ssubscribe"), 1)
+      yield* eventually(
+        "nobody is subscribed any more",
+        () => redis.call("PUBSUB", "SHARDCHANNELS", `{${tag}}*`) as Promise<ReadonlyArray<unknown>>,
+        (left) => left.length === 0
+      )
+      assert.isAtMost(yield* calls("sunsubscribe"), 3)
+    })
+
+    test("The cluster driver needs no more rights than its documentation says", function* () {
+      const cluster = yield* TheCluster
+      const readme = yield* Effect.promise(() =>
+        readFile(new URL("../../packages/ioredis/README.md", import.meta.url), "utf8")
+      )
+      const [, rule, commands] = /ACL SETUSER locks on (\S+ [^+]*?)(\+[^`#]*)/.exec(readme)!
+      const [, more] = /On a cluster the user needs further permissions:\n\n```\n([^`]*)```/.exec(readme)!
+      for (const node of cluster.nodes) {
+        const redis = yield* bare(node)
+        const words = `${rule} ${commands} ${more}`.trim().split(/\s+/)
+        yield* Effect.promise(() => redis.call("ACL", "SETUSER", "locks", "on", ...words))
+      }
+      const nodes = cluster.nodes.map(({ host, port }) => `redis://locks:secret@${host}:${port}`)
+      const client = clientOf(
+        locksOver(IoRedis.layerCluster({ nodes, shardedPubSub: "auto" }), { ...patient, keyPrefix: "app:" })
+      )
+      const lock = freshName("cluster")
+      const holder = yield* enter(yield* client, lock)
+      const waiter = yield* queueUp(yield* client, lock)
+      const { owner } = yield* mastersOf(cluster, `app:${lock}`)
+      yield* shardSubscribers(owner, `app:${lock}`, 1)
+      yield* holder.end
+      yield* (yield* waiter.entered).end
+      yield* Fiber.join(waiter.fiber)
+    })
+
+    test("A master of a cluster that is busy with a script is no reason to do without sharded pub/sub", function* () {
+      const cluster = yield* TheCluster
+      const own = yield* Effect.acquireRelease(
+        Effect.sync(() => new Cluster(cluster.nodes.map(({ host, port }) => ({ host, port })))),
+        (own) => Effect.sync(() => own.disconnect())
+      )
+      yield* until("the cluster is connected", () => own.status === "ready")
+      yield* Effect.promise(() => Promise.all(own.nodes("master").map((node) => node.ping())))
+      // the first that is asked
+      const { port } = own.nodes("master")[0]!.options
+      const busy = yield* bare(cluster.nodes.find((node) => node.port === port)!)
+      const other = yield* bare(cluster.nodes.find((node) => node.port === port)!)
+      yield* Effect.promise(() => busy.config("SET", "lua-time-limit", "10"))
+      const script = busy.eval("while true do end", 0).catch(() => {})
+      yield* Effect.addFinalizer(() =>
+        Effect.promise(async () => {
+          await other.script("KILL")
+          await script
+          await other.config("SET", "lua-time-limit", "5000")
         })
-        assert.strictEqual(yield* calls("ssubscribe"), 1)
-        yield* eventually(
-          "nobody is subscribed any more",
-          () => redis.call("PUBSUB", "SHARDCHANNELS", `{${tag}}*`) as Promise<ReadonlyArray<unknown>>,
-          (left) => left.length === 0
-        )
-        assert.isAtMost(yield* calls("sunsubscribe"), 3)
-      })
-    )
+      )
+      yield* eventually(
+        "it is busy",
+        () =>
+          other.ping().then(
+            () => "",
+            (error: Error) => error.message
+          ),
+        (answer) => answer.startsWith("BUSY")
+      )
+      const driver = yield* Layer.build(IoRedis.fromClient(own))
+      assert.strictEqual(Context.get(driver, RedisDriver.RedisDriver).publish, "SPUBLISH")
+    })
 
-    it.effect("The cluster driver needs no more rights than its documentation says", () =>
-      Effect.gen(function* () {
-        const cluster = yield* TheCluster
-        const readme = yield* Effect.promise(() =>
-          readFile(new URL("../../packages/ioredis/README.md", import.meta.url), "utf8")
-        )
-        const [, rule, commands] = /ACL SETUSER locks on (\S+ [^+]*?)(\+[^`#]*)/.exec(readme)!
-        const [, more] = /On a cluster the user needs further permissions:\n\n```\n([^`]*)```/.exec(readme)!
-        for (const node of cluster.nodes) {
-          const redis = yield* bare(node)
-          const words = `${rule} ${commands} ${more}`.trim().split(/\s+/)
-          yield* Effect.promise(() => redis.call("ACL", "SETUSER", "locks", "on", ...words))
-        }
-        const nodes = cluster.nodes.map(({ host, port }) => `redis://locks:secret@${host}:${port}`)
-        const client = clientOf(
-          locksOver(IoRedis.layerCluster({ nodes, shardedPubSub: "auto" }), { ...patient, keyPrefix: "app:" })
-        )
-        const lock = freshName("cluster")
-        const holder = yield* enter(yield* client, lock)
-        const waiter = yield* queueUp(yield* client, lock)
-        const { owner } = yield* mastersOf(cluster, `app:${lock}`)
-        yield* shardSubscribers(owner, `app:${lock}`, 1)
+    test("A command that still waits for its connection to a node when the driver is closed fails", function* () {
+      const cluster = yield* TheCluster
+      const scope = yield* Scope.make()
+      const nodes = IoRedis.layerCluster({
+        nodes: cluster.urls,
+        warnings: [],
+        connectTimeout: "1 minute",
+        commandTimeout: "1 minute"
+      })
+      const driver = yield* Scope.provide(Layer.build(Layer.fresh(nodes)), scope)
+      const { eval: evaluate } = Context.get(driver, RedisDriver.RedisDriver)
+      const script = { name: "test", sha1: "0".repeat(40), lua: "return 1" }
+      const fibers = yield* Effect.forEach(
+        Array.from({ length: 12 }, () => freshName()),
+        (name) => Effect.forkChild(Effect.flip(evaluate(script, [name], [])), { startImmediately: true })
+      )
+      yield* Scope.close(scope, Exit.void)
+      const errors = yield* soon("all are told", Effect.forEach(fibers, Fiber.join), "1 minute")
+      assert.include(
+        errors.map(({ reason }) => reason),
+        "Closed"
+      )
+    })
+
+    test("The cluster driver takes a Cluster of the application, and leaves it open", function* () {
+      const cluster = yield* TheCluster
+      const own = yield* Effect.acquireRelease(
+        Effect.sync(() => new Cluster(cluster.nodes.map(({ host, port }) => ({ host, port })))),
+        (own) => Effect.sync(() => own.disconnect())
+      )
+      const lock = freshName("cluster")
+      yield* Effect.gen(function* () {
+        const client = yield* clientOf(locksOver(IoRedis.fromClient(own), patient))
+        const holder = yield* enter(client, lock)
+        const waiter = yield* queueUp(yield* clientOf(locksOver(IoRedis.fromClient(own), patient)), lock)
+        const { owner } = yield* mastersOf(cluster, lock)
+        yield* shardSubscribers(owner, lock, 1)
         yield* holder.end
         yield* (yield* waiter.entered).end
         yield* Fiber.join(waiter.fiber)
-      })
-    )
+      }).pipe(Effect.scoped)
+      assert.strictEqual(yield* Effect.promise(() => own.set(lock, "still open")), "OK")
+      assert.strictEqual(own.listenerCount("refresh") + own.listenerCount("error"), 0)
+    })
 
-    it.effect("A master of a cluster that is busy with a script is no reason to do without sharded pub/sub", () =>
-      Effect.gen(function* () {
-        const cluster = yield* TheCluster
-        const own = yield* Effect.acquireRelease(
-          Effect.sync(() => new Cluster(cluster.nodes.map(({ host, port }) => ({ host, port })))),
-          (own) => Effect.sync(() => own.disconnect())
-        )
-        yield* until("the cluster is connected", () => own.status === "ready")
-        yield* Effect.promise(() => Promise.all(own.nodes("master").map((node) => node.ping())))
-        // the first that is asked
-        const { port } = own.nodes("master")[0]!.options
-        const busy = yield* bare(cluster.nodes.find((node) => node.port === port)!)
-        const other = yield* bare(cluster.nodes.find((node) => node.port === port)!)
-        yield* Effect.promise(() => busy.config("SET", "lua-time-limit", "10"))
-        const script = busy.eval("while true do end", 0).catch(() => {})
-        yield* Effect.addFinalizer(() =>
-          Effect.promise(async () => {
-            await other.script("KILL")
-            await script
-            await other.config("SET", "lua-time-limit", "5000")
-          })
-        )
-        yield* eventually(
-          "it is busy",
-          () =>
-            other.ping().then(
-              () => "",
-              (error: Error) => error.message
-            ),
-          (answer) => answer.startsWith("BUSY")
-        )
-        const driver = yield* Layer.build(IoRedis.fromClient(own))
-        assert.strictEqual(Context.get(driver, RedisDriver.RedisDriver).publish, "SPUBLISH")
-      })
-    )
-
-    it.effect("A command that still waits for its connection to a node when the driver is closed fails", () =>
-      Effect.gen(function* () {
-        const cluster = yield* TheCluster
-        const scope = yield* Scope.make()
-        const nodes = IoRedis.layerCluster({
-          nodes: cluster.urls,
-          warnings: [],
-          connectTimeout: "1 minute",
-          commandTimeout: "1 minute"
-        })
-        const driver = yield* Scope.provide(Layer.build(Layer.fresh(nodes)), scope)
-        const { eval: evaluate } = Context.get(driver, RedisDriver.RedisDriver)
-        const script = { name: "test", sha1: "0".repeat(40), lua: "return 1" }
-        const fibers = yield* Effect.forEach(
-          Array.from({ length: 12 }, () => freshName()),
-          (name) => Effect.forkChild(Effect.flip(evaluate(script, [name], [])), { startImmediately: true })
-        )
-        yield* Scope.close(scope, Exit.void)
-        const errors = yield* soon("all are told", Effect.forEach(fibers, Fiber.join), "1 minute")
-        assert.include(
-          errors.map(({ reason }) => reason),
-          "Closed"
-        )
-      })
-    )
-
-    it.effect("The cluster driver takes a Cluster of the application, and leaves it open", () =>
-      Effect.gen(function* () {
-        const cluster = yield* TheCluster
-        const own = yield* Effect.acquireRelease(
-          Effect.sync(() => new Cluster(cluster.nodes.map(({ host, port }) => ({ host, port })))),
-          (own) => Effect.sync(() => own.disconnect())
-        )
-        const lock = freshName("cluster")
-        yield* Effect.gen(function* () {
-          const client = yield* clientOf(locksOver(IoRedis.fromClient(own), patient))
-          const holder = yield* enter(client, lock)
-          const waiter = yield* queueUp(yield* clientOf(locksOver(IoRedis.fromClient(own), patient)), lock)
-          const { owner } = yield* mastersOf(cluster, lock)
-          yield* shardSubscribers(owner, lock, 1)
-          yield* holder.end
-          yield* (yield* waiter.entered).end
-          yield* Fiber.join(waiter.fiber)
-        }).pipe(Effect.scoped)
-        assert.strictEqual(yield* Effect.promise(() => own.set(lock, "still open")), "OK")
-        assert.strictEqual(own.listenerCount("refresh") + own.listenerCount("error"), 0)
-      })
-    )
-
-    it.effect("The cluster driver refuses a Cluster that changes keys", () =>
-      Effect.gen(function* () {
-        const own = new Cluster([{ port: 1 }], { lazyConnect: true, keyPrefix: "app:" })
-        const error = yield* Effect.flip(driverOver(IoRedis.fromClient(own)))
-        assert.match(String(error), /keyPrefix/)
-      })
-    )
+    test("The cluster driver refuses a Cluster that changes keys", function* () {
+      const own = new Cluster([{ port: 1 }], { lazyConnect: true, keyPrefix: "app:" })
+      const error = yield* Effect.flip(driverOver(IoRedis.fromClient(own)))
+      assert.match(String(error), /keyPrefix/)
+    })
   })
 })
 
 describe("a cluster that is not there", () => {
-  it.live("A cluster that cannot be reached fails the layer, and says why", () =>
-    Effect.gen(function* () {
-      const error = yield* Effect.flip(
-        Layer.build(IoRedis.layerCluster({ nodes: ["redis://127.0.0.1:1", "redis://127.0.0.1:2"] }))
-      )
-      assert.deepInclude(error, { _tag: "RedisDriverError", reason: "ConnectionRefused" })
-    }).pipe(Effect.scoped)
-  )
+  testLive("A cluster that cannot be reached fails the layer, and says why", function* () {
+    const error = yield* Effect.flip(
+      Layer.build(IoRedis.layerCluster({ nodes: ["redis://127.0.0.1:1", "redis://127.0.0.1:2"] }))
+    )
+    assert.deepInclude(error, { _tag: "RedisDriverError", reason: "ConnectionRefused" })
+  })
 
-  it.live("A server that is not part of a cluster fails the cluster layer", () =>
-    Effect.gen(function* () {
-      const server = yield* RedisServer.start()
-      const error = yield* Effect.flip(Layer.build(IoRedis.layerCluster({ nodes: [server.url] })))
-      assert.match(error.message, /cluster support disabled/)
-    }).pipe(Effect.scoped)
-  )
+  testLive("A server that is not part of a cluster fails the cluster layer", function* () {
+    const server = yield* RedisServer.start()
+    const error = yield* Effect.flip(Layer.build(IoRedis.layerCluster({ nodes: [server.url] })))
+    assert.match(error.message, /cluster support disabled/)
+  })
 })
 
 describe("one server", () => {
-  it.live("One server is asked for many channels with one command", () =>
-    Effect.gen(function* () {
-      const server = yield* RedisServer.start()
-      const context = yield* Layer.build(IoRedis.layer({ url: server.url }))
-      const driver = yield* Effect.provideContext(RedisDriver.RedisDriver, context)
-      const redis = yield* bare(server)
-      // the first opens the connection
-      yield* Stream.runHead(driver.subscribe("first"))
-      yield* Effect.promise(() => redis.config("RESETSTAT"))
-      yield* Effect.forEach(
-        Array.from({ length: 100 }, (_, i) => `channel:${i}`),
-        (channel) => Stream.runHead(driver.subscribe(channel)),
-        { concurrency: "unbounded" }
-      )
-      const stats = yield* Effect.promise(() => redis.info("commandstats"))
-      assert.match(stats, /cmdstat_subscribe:calls=1,/)
-      yield* eventually(
-        "nobody is subscribed any more",
-        () => redis.pubsub("CHANNELS") as Promise<ReadonlyArray<unknown>>,
-        (left) => left.length === 0
-      )
-    }).pipe(Effect.scoped)
-  )
+  testLive("One server is asked for many channels with one command", function* () {
+    const server = yield* RedisServer.start()
+    const context = yield* Layer.build(IoRedis.layer({ url: server.url }))
+    const driver = yield* Effect.provideContext(RedisDriver.RedisDriver, context)
+    const redis = yield* bare(server)
+    // the first opens the connection
+    yield* Stream.runHead(driver.subscribe("first"))
+    yield* Effect.promise(() => redis.config("RESETSTAT"))
+    yield* Effect.forEach(
+      Array.from({ length: 100 }, (_, i) => `channel:${i}`),
+      (channel) => Stream.runHead(driver.subscribe(channel)),
+      { concurrency: "unbounded" }
+    )
+    const stats = yield* Effect.promise(() => redis.info("commandstats"))
+    assert.match(stats, /cmdstat_subscribe:calls=1,/)
+    yield* eventually(
+      "nobody is subscribed any more",
+      () => redis.pubsub("CHANNELS") as Promise<ReadonlyArray<unknown>>,
+      (left) => left.length === 0
+    )
+  })
 })

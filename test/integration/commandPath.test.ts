@@ -3,7 +3,7 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as core from "effect-redis-lock"
 import { Redis } from "ioredis"
@@ -11,6 +11,7 @@ import { vi } from "vitest"
 import { hasFastPath, notingPaths, pathLog, pathOfThisRun } from "../kit/commandPath.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import { testLive } from "../kit/test.ts"
 
 const VARIABLE = "REDIS_LOCK_FAST_PATH"
 
@@ -45,101 +46,92 @@ const environment = (value: string) =>
 const fromClient = (options?: IoRedis.FromClientOptions) =>
   Layer.unwrap(Effect.map(bare({ url: redisUrl }), (redis) => IoRedis.fromClient(redis, options)))
 
-it.live("the scripts of this whole run take the path that its environment asks for", () =>
-  Effect.gen(function* () {
-    const paths = yield* notingPaths
-    const locks = Layer.provide(core.RedisLock.layer(), IoRedis.layer({ url: redisUrl }))
-    yield* Effect.provide(core.Lock.withLock(Effect.void, `path:${crypto.randomUUID()}`), locks)
-    assert.deepStrictEqual([...paths], [pathOfThisRun])
-  }).pipe(Effect.scoped)
-)
+testLive("the scripts of this whole run take the path that its environment asks for", function* () {
+  const paths = yield* notingPaths
+  const locks = Layer.provide(core.RedisLock.layer(), IoRedis.layer({ url: redisUrl }))
+  yield* Effect.provide(core.Lock.withLock(Effect.void, `path:${crypto.randomUUID()}`), locks)
+  assert.deepStrictEqual([...paths], [pathOfThisRun])
+})
 
 describe("the plain path through ioredis", () => {
-  it.live("The plain path through ioredis is taken if fastPath is false, and the log says so", () =>
-    Effect.gen(function* () {
-      for (const driver of [IoRedis.layer({ url: redisUrl, fastPath: false }), fromClient({ fastPath: false })]) {
-        assert.deepStrictEqual(yield* taken(driver), {
-          paths: ["plain"],
-          lines: ["Scripts take the plain path through ioredis: it was asked for."]
-        })
-      }
-    })
-  )
+  testLive("The plain path through ioredis is taken if fastPath is false, and the log says so", function* () {
+    for (const driver of [IoRedis.layer({ url: redisUrl, fastPath: false }), fromClient({ fastPath: false })]) {
+      assert.deepStrictEqual(yield* taken(driver), {
+        paths: ["plain"],
+        lines: ["Scripts take the plain path through ioredis: it was asked for."]
+      })
+    }
+  })
 
-  it.live("The plain path through ioredis is taken on a cluster if fastPath is false", () =>
-    Effect.gen(function* () {
-      const { urls } = yield* RedisCluster.start()
-      const { paths } = yield* taken(IoRedis.layerCluster({ nodes: urls, fastPath: false }))
-      assert.deepStrictEqual(paths, ["plain"])
-    })
-  )
+  testLive("The plain path through ioredis is taken on a cluster if fastPath is false", function* () {
+    const { urls } = yield* RedisCluster.start()
+    const { paths } = yield* taken(IoRedis.layerCluster({ nodes: urls, fastPath: false }))
+    assert.deepStrictEqual(paths, ["plain"])
+  })
 
-  it.live("The plain path through ioredis is taken if the environment variable REDIS_LOCK_FAST_PATH is false", () =>
-    Effect.gen(function* () {
+  testLive(
+    "The plain path through ioredis is taken if the environment variable REDIS_LOCK_FAST_PATH is false",
+    function* () {
       yield* environment("false")
       const { paths } = yield* taken(IoRedis.layer({ url: redisUrl }))
       assert.deepStrictEqual(paths, ["plain"])
-    })
+    }
   )
 
-  it.live("The path through ioredis is not guessed from an environment variable that is neither true nor false", () =>
-    Effect.gen(function* () {
+  testLive(
+    "The path through ioredis is not guessed from an environment variable that is neither true nor false",
+    function* () {
       yield* environment("perhaps")
       const error = yield* Effect.flip(taken(IoRedis.layer({ url: redisUrl })))
       assert.deepInclude(error, { _tag: "InvalidLockOptions", option: VARIABLE })
-    })
+    }
   )
 })
 
 describe.runIf(hasFastPath)("the fast path through ioredis", () => {
-  it.live("The fast path through ioredis is taken by every layer if nothing is said of it", () =>
-    Effect.gen(function* () {
-      yield* environment("")
-      for (const driver of [IoRedis.layer({ url: redisUrl }), fromClient()]) {
-        assert.deepStrictEqual(yield* taken(driver), {
-          paths: ["fast"],
-          lines: ["Scripts take the fast path through ioredis."]
-        })
-      }
-    })
-  )
+  testLive("The fast path through ioredis is taken by every layer if nothing is said of it", function* () {
+    yield* environment("")
+    for (const driver of [IoRedis.layer({ url: redisUrl }), fromClient()]) {
+      assert.deepStrictEqual(yield* taken(driver), {
+        paths: ["fast"],
+        lines: ["Scripts take the fast path through ioredis."]
+      })
+    }
+  })
 
-  it.live("The fast path through ioredis is taken if fastPath is true, whatever the environment says", () =>
-    Effect.gen(function* () {
-      yield* environment("false")
-      const { paths } = yield* taken(IoRedis.layer({ url: redisUrl, fastPath: true }))
-      assert.deepStrictEqual(paths, ["fast"])
-    })
-  )
+  testLive("The fast path through ioredis is taken if fastPath is true, whatever the environment says", function* () {
+    yield* environment("false")
+    const { paths } = yield* taken(IoRedis.layer({ url: redisUrl, fastPath: true }))
+    assert.deepStrictEqual(paths, ["fast"])
+  })
 
-  it.live(
+  testLive(
     "The fast path is not taken over an ioredis that does not write a command at once, and the log names what is missing",
-    () =>
-      Effect.gen(function* () {
-        const { sendCommand } = Redis.prototype
-        yield* Effect.acquireRelease(
+    function* () {
+      const { sendCommand } = Redis.prototype
+      yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          Redis.prototype.sendCommand = async function (this: Redis, command, stream) {
+            await undefined
+            return sendCommand.call(this, command, stream)
+          }
+          // another process, so to say: what is missing is found out once
+          vi.resetModules()
+        }),
+        () =>
           Effect.sync(() => {
-            Redis.prototype.sendCommand = async function (this: Redis, command, stream) {
-              await undefined
-              return sendCommand.call(this, command, stream)
-            }
-            // another process, so to say: what is missing is found out once
+            Redis.prototype.sendCommand = sendCommand
             vi.resetModules()
-          }),
-          () =>
-            Effect.sync(() => {
-              Redis.prototype.sendCommand = sendCommand
-              vi.resetModules()
-            })
-        )
-        const fresh = yield* Effect.promise(() => import("@effect-redis-lock/ioredis"))
-        const driver = fresh.IoRedis.layer({ url: redisUrl, fastPath: true })
-        const { lines, paths } = yield* taken(driver, yield* Effect.promise(() => import("effect-redis-lock")))
-        assert.deepStrictEqual(paths, ["plain"])
-        assert.deepStrictEqual(lines, [
-          "Scripts take the plain path through ioredis: ioredis lacks Redis.sendCommand, which writes what " +
-            "Command.toWritable gives, at once."
-        ])
-      }).pipe(Effect.scoped)
+          })
+      )
+      const fresh = yield* Effect.promise(() => import("@effect-redis-lock/ioredis"))
+      const driver = fresh.IoRedis.layer({ url: redisUrl, fastPath: true })
+      const { lines, paths } = yield* taken(driver, yield* Effect.promise(() => import("effect-redis-lock")))
+      assert.deepStrictEqual(paths, ["plain"])
+      assert.deepStrictEqual(lines, [
+        "Scripts take the plain path through ioredis: ioredis lacks Redis.sendCommand, which writes what " +
+          "Command.toWritable gives, at once."
+      ])
+    }
   )
 })

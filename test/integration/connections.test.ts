@@ -4,7 +4,7 @@
 import { sectionUntilTold } from "../kit/sections.ts"
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisSentinel, RedisServer } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
 import { AbstractConnector } from "ioredis"
@@ -16,6 +16,7 @@ import { createServer as createTlsServer } from "node:tls"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { testLive } from "../kit/test.ts"
 
 const locksOver = (options: IoRedis.IoRedisOptions) =>
   Layer.build(
@@ -101,66 +102,54 @@ const cutting = (target: URL): Effect.Effect<number, never, Scope.Scope> =>
   })
 
 describe("a server is reached", () => {
-  it.live("A server is reached over TLS if its certificate can be trusted", () =>
-    Effect.gen(function* () {
-      const port = yield* tlsServer
-      const ca = yield* Effect.promise(() => readFile(certificate, "utf8"))
-      yield* handsOver({ url: `rediss://127.0.0.1:${port}`, ioredis: { tls: { ca } } })
-      yield* handsOver({ url: `rediss://localhost:${port}`, ioredis: { tls: { ca } } })
-    })
-  )
+  testLive("A server is reached over TLS if its certificate can be trusted", function* () {
+    const port = yield* tlsServer
+    const ca = yield* Effect.promise(() => readFile(certificate, "utf8"))
+    yield* handsOver({ url: `rediss://127.0.0.1:${port}`, ioredis: { tls: { ca } } })
+    yield* handsOver({ url: `rediss://localhost:${port}`, ioredis: { tls: { ca } } })
+  })
 
-  it.live("A server is not reached over TLS if its certificate cannot be trusted", () =>
-    Effect.gen(function* () {
-      const port = yield* tlsServer
-      const error = yield* Effect.flip(locksOver({ url: `rediss://127.0.0.1:${port}`, connectTimeout: "5 seconds" }))
-      assert.instanceOf(error, RedisDriver.RedisDriverError)
-      assert.include(String((error as RedisDriver.RedisDriverError).cause), "self-signed certificate")
-    })
-  )
+  testLive("A server is not reached over TLS if its certificate cannot be trusted", function* () {
+    const port = yield* tlsServer
+    const error = yield* Effect.flip(locksOver({ url: `rediss://127.0.0.1:${port}`, connectTimeout: "5 seconds" }))
+    assert.instanceOf(error, RedisDriver.RedisDriverError)
+    assert.include(String((error as RedisDriver.RedisDriverError).cause), "self-signed certificate")
+  })
 
-  it.live("A server is reached by a socket of the file system", () =>
-    Effect.gen(function* () {
-      const path = join(tmpdir(), `effect-redis-lock-${crypto.randomUUID()}.sock`)
-      yield* RedisServer.start({ args: ["--unixsocket", path] })
-      yield* handsOver({ url: path })
-      yield* handsOver({ ioredis: { path } })
-    })
-  )
+  testLive("A server is reached by a socket of the file system", function* () {
+    const path = join(tmpdir(), `effect-redis-lock-${crypto.randomUUID()}.sock`)
+    yield* RedisServer.start({ args: ["--unixsocket", path] })
+    yield* handsOver({ url: path })
+    yield* handsOver({ ioredis: { path } })
+  })
 
-  it.live("A server is reached by a name with several addresses, of which one answers", () =>
-    Effect.gen(function* () {
-      const { port } = yield* RedisServer.start()
-      yield* handsOver({ url: `redis://localhost:${port}` })
-    })
-  )
+  testLive("A server is reached by a name with several addresses, of which one answers", function* () {
+    const { port } = yield* RedisServer.start()
+    yield* handsOver({ url: `redis://localhost:${port}` })
+  })
 
-  it.live("A server is reached through sentinels that are given as ioredis' own options", () =>
-    Effect.gen(function* () {
-      const redis = yield* RedisSentinel.start()
-      const sentinels = redis.sentinels.map(({ host, port }) => ({ host, port }))
-      yield* handsOver({ ioredis: { sentinels, name: redis.name } })
-    })
-  )
+  testLive("A server is reached through sentinels that are given as ioredis' own options", function* () {
+    const redis = yield* RedisSentinel.start()
+    const sentinels = redis.sentinels.map(({ host, port }) => ({ host, port }))
+    yield* handsOver({ ioredis: { sentinels, name: redis.name } })
+  })
 
-  it.live("A server is reached through a connector of the application", () =>
-    Effect.gen(function* () {
-      const { hostname, port } = new URL(redisUrl)
-      let connections = 0
-      class Own extends AbstractConnector {
-        constructor() {
-          super(1000)
-        }
-        override connect() {
-          connections++
-          this.stream = connect(Number(port), hostname)
-          return Promise.resolve(this.stream)
-        }
+  testLive("A server is reached through a connector of the application", function* () {
+    const { hostname, port } = new URL(redisUrl)
+    let connections = 0
+    class Own extends AbstractConnector {
+      constructor() {
+        super(1000)
       }
-      yield* handsOver({ ioredis: { Connector: Own } })
-      assert.isAtLeast(connections, 3)
-    })
-  )
+      override connect() {
+        connections++
+        this.stream = connect(Number(port), hostname)
+        return Promise.resolve(this.stream)
+      }
+    }
+    yield* handsOver({ ioredis: { Connector: Own } })
+    assert.isAtLeast(connections, 3)
+  })
 })
 
 /** Notes what clients send first, and never answers. */
@@ -191,101 +180,98 @@ describe("a URL with rediss://", () => {
     layerSentinel: (url: string) => IoRedis.layerSentinel({ sentinels: [url], ...options })
   }
   for (const [name, layerOf] of Object.entries(ways)) {
-    it.live.each(["rediss", "REDISS"])(
-      `A URL with rediss:// means TLS for ${name}, and no password is sent in plain text: %s`,
-      (scheme) =>
-        Effect.gen(function* () {
+    for (const scheme of ["rediss", "REDISS"]) {
+      testLive(
+        `A URL with rediss:// means TLS for ${name}, and no password is sent in plain text: ${scheme}`,
+        function* () {
           const { port, received } = yield* firstBytes
           yield* Effect.flip(Effect.scoped(Layer.build(layerOf(`${scheme}://u:s3cr3t@127.0.0.1:${port}`))))
           assert.isNotEmpty(received)
           // the type of a TLS handshake record
           for (const bytes of received) assert.strictEqual(bytes.charCodeAt(0), 22, bytes)
-        }).pipe(Effect.scoped)
-    )
+        }
+      )
+    }
   }
 
-  it.live("A URL with rediss:// means TLS to the sentinels, and ioredis' options decide for the master", () =>
-    Effect.gen(function* () {
-      const site = yield* RedisSentinel.start()
-      const ca = yield* Effect.promise(() => readFile(certificate, "utf8"))
-      const keyText = yield* Effect.promise(() => readFile(key, "utf8"))
-      /** Speaks TLS, and passes on what it hears. */
-      const terminating = (target: number) =>
-        Effect.gen(function* () {
-          const sockets = new Set<Socket>()
-          const server = createTlsServer({ cert: ca, key: keyText }, (client) => {
-            const upstream = connect(target, "127.0.0.1")
-            for (const socket of [client, upstream]) sockets.add(socket.on("error", () => {}))
-            client.pipe(upstream).pipe(client)
-          }).on("tlsClientError", () => {})
-          const port = yield* listen(server)
-          yield* Effect.addFinalizer(() =>
-            Effect.sync(() => {
-              server.close()
-              for (const socket of sockets) socket.destroy()
-            })
-          )
-          return port
-        })
-      const sentinel = yield* terminating(site.sentinels[0]!.port)
-      const master = yield* terminating(site.servers[0]!.port)
-      const at = `${site.servers[0]!.host}:${site.servers[0]!.port}`
-      const locks = yield* Layer.build(
-        Layer.provide(
-          RedisLock.layer(),
-          IoRedis.layerSentinel({
-            sentinels: [`rediss://127.0.0.1:${sentinel}`],
-            name: site.name,
-            ioredis: {
-              sentinelTLS: { ca },
-              tls: { ca },
-              natMap: { [at]: { host: "127.0.0.1", port: master } }
-            }
+  testLive("A URL with rediss:// means TLS to the sentinels, and ioredis' options decide for the master", function* () {
+    const site = yield* RedisSentinel.start()
+    const ca = yield* Effect.promise(() => readFile(certificate, "utf8"))
+    const keyText = yield* Effect.promise(() => readFile(key, "utf8"))
+    /** Speaks TLS, and passes on what it hears. */
+    const terminating = (target: number) =>
+      Effect.gen(function* () {
+        const sockets = new Set<Socket>()
+        const server = createTlsServer({ cert: ca, key: keyText }, (client) => {
+          const upstream = connect(target, "127.0.0.1")
+          for (const socket of [client, upstream]) sockets.add(socket.on("error", () => {}))
+          client.pipe(upstream).pipe(client)
+        }).on("tlsClientError", () => {})
+        const port = yield* listen(server)
+        yield* Effect.addFinalizer(() =>
+          Effect.sync(() => {
+            server.close()
+            for (const socket of sockets) socket.destroy()
           })
         )
+        return port
+      })
+    const sentinel = yield* terminating(site.sentinels[0]!.port)
+    const master = yield* terminating(site.servers[0]!.port)
+    const at = `${site.servers[0]!.host}:${site.servers[0]!.port}`
+    const locks = yield* Layer.build(
+      Layer.provide(
+        RedisLock.layer(),
+        IoRedis.layerSentinel({
+          sentinels: [`rediss://127.0.0.1:${sentinel}`],
+          name: site.name,
+          ioredis: {
+            sentinelTLS: { ca },
+            tls: { ca },
+            natMap: { [at]: { host: "127.0.0.1", port: master } }
+          }
+        })
       )
-      assert.strictEqual(yield* Effect.provideContext(Lock.withLock(Effect.succeed("done"), "report"), locks), "done")
-    }).pipe(Effect.scoped)
-  )
+    )
+    assert.strictEqual(yield* Effect.provideContext(Lock.withLock(Effect.succeed("done"), "report"), locks), "done")
+  })
 })
 
 describe("a reply", () => {
-  it.live("A reply may arrive in pieces, be longer than one read, and overlap with others", () =>
-    Effect.gen(function* () {
-      const url = `redis://127.0.0.1:${yield* cutting(new URL(redisUrl))}`
-      const stem = `pieces:${crypto.randomUUID()}:`.padEnd(150, "-")
-      const commandTimeout = "1 minute"
-      const direct = yield* locksOver({ url: redisUrl, commandTimeout })
-      const cut = yield* Effect.all([1, 2, 3].map(() => locksOver({ url, commandTimeout })))
-      const names = Array.from({ length: 1000 }, (_, i) => `${stem}${i}`)
-      yield* Effect.gen(function* () {
-        yield* Effect.forEach(names, (name) => Effect.provideContext(Lock.scoped(name), direct), {
-          concurrency: "unbounded"
-        })
-        const listings = Effect.all(
-          cut.map((context) => Lock.list(`${stem}*`).pipe(Stream.runCollect, Effect.provideContext(context))),
-          { concurrency: "unbounded" }
-        )
-        // short replies on other connections, between the pieces of the long ones
-        const pairs = Effect.forEach(
-          Array.from({ length: 200 }, (_, i) => i),
-          (i) =>
-            Effect.provideContext(
-              Lock.withLock(
-                Effect.map(Lock.currentHolding(`${stem}pair:${i}`), ({ token }) => token),
-                `${stem}pair:${i}`
-              ),
-              cut[i % 3]!
+  testLive("A reply may arrive in pieces, be longer than one read, and overlap with others", function* () {
+    const url = `redis://127.0.0.1:${yield* cutting(new URL(redisUrl))}`
+    const stem = `pieces:${crypto.randomUUID()}:`.padEnd(150, "-")
+    const commandTimeout = "1 minute"
+    const direct = yield* locksOver({ url: redisUrl, commandTimeout })
+    const cut = yield* Effect.all([1, 2, 3].map(() => locksOver({ url, commandTimeout })))
+    const names = Array.from({ length: 1000 }, (_, i) => `${stem}${i}`)
+    yield* Effect.gen(function* () {
+      yield* Effect.forEach(names, (name) => Effect.provideContext(Lock.scoped(name), direct), {
+        concurrency: "unbounded"
+      })
+      const listings = Effect.all(
+        cut.map((context) => Lock.list(`${stem}*`).pipe(Stream.runCollect, Effect.provideContext(context))),
+        { concurrency: "unbounded" }
+      )
+      // short replies on other connections, between the pieces of the long ones
+      const pairs = Effect.forEach(
+        Array.from({ length: 200 }, (_, i) => i),
+        (i) =>
+          Effect.provideContext(
+            Lock.withLock(
+              Effect.map(Lock.currentHolding(`${stem}pair:${i}`), ({ token }) => token),
+              `${stem}pair:${i}`
             ),
-          { concurrency: 20 }
-        )
-        const [all, tokens] = yield* Effect.all([listings, pairs], { concurrency: "unbounded" })
-        for (const states of all) {
-          const found = new Set([...states].map((state) => state.name))
-          for (const name of names) assert.isTrue(found.has(name), name)
-        }
-        for (const token of tokens) assert.isAbove(Number(token), 1e15)
-      }).pipe(Effect.scoped)
-    })
-  )
+            cut[i % 3]!
+          ),
+        { concurrency: 20 }
+      )
+      const [all, tokens] = yield* Effect.all([listings, pairs], { concurrency: "unbounded" })
+      for (const states of all) {
+        const found = new Set([...states].map((state) => state.name))
+        for (const name of names) assert.isTrue(found.has(name), name)
+      }
+      for (const token of tokens) assert.isAbove(Number(token), 1e15)
+    }).pipe(Effect.scoped)
+  })
 })

@@ -3,7 +3,7 @@
  * beside thousands as beside a few, and none that returns all of them.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Fiber, Layer, type Scope } from "effect"
 import { FairLock, Lock, LockStore, ReadWriteLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
@@ -13,6 +13,7 @@ import { eventually } from "../kit/eventually.ts"
 import { commandsOf, sumOf } from "../kit/server/commandsOf.ts"
 import { onServer, type Site } from "../kit/server/onServer.ts"
 import { runOperation } from "../kit/storeOperations.ts"
+import { testLive } from "../kit/test.ts"
 
 const many = 5000
 /** Of those that a client of ours acquires one by one. */
@@ -25,7 +26,7 @@ type Costs = Record<string, ReadonlyArray<string>>
 const costsOf = <E>(body: (site: Site & { readonly costs: Costs }) => Effect.Effect<unknown, E, Scope.Scope>) =>
   Effect.gen(function* () {
     const costs: Costs = {}
-    yield* onServer((site) => body({ ...site, costs }))()
+    yield* Effect.scoped(Effect.flatMap(onServer(), (site) => body({ ...site, costs })))
     return costs
   })
 
@@ -316,107 +317,91 @@ const sameCommands = (
   beside: (others: number) => Effect.Effect<Costs, unknown, Scope.Scope>,
   { most = many, never = walks } = {}
 ) =>
-  it.live(`${what} costs the server the same commands beside ${most} as beside ${few}`, () =>
-    Effect.gen(function* () {
-      const costs = yield* beside(few)
-      assert.deepStrictEqual(yield* beside(most), costs)
-      for (const command of Object.values(costs).flat()) assert.notMatch(command, never)
-    })
-  )
+  testLive(`${what} costs the server the same commands beside ${most} as beside ${few}`, function* () {
+    const costs = yield* beside(few)
+    assert.deepStrictEqual(yield* beside(most), costs)
+    for (const command of Object.values(costs).flat()) assert.notMatch(command, never)
+  })
 
-describe("many others", () => {
-  // of fewer, fewer than the eight are left whose scores are set
-  sameCommands("Whatever happens at a fair lock with waiters", 20, besideWaiters, { never: fairWalks })
-  sameCommands(
-    "A reader or a writer of a lock with readers",
-    10,
-    (others) => besideReaders(others, { javaReader: false }),
-    { most: manyReaders }
-  )
-  sameCommands("Whatever happens at a permit semaphore with held permits", 10, (others) =>
-    besidePermits(others, "held")
-  )
-  sameCommands("Whatever happens at a permit semaphore with expired permits", 10, (others) =>
-    besidePermits(others, "expired")
-  )
-  sameCommands("Whatever happens at a semaphore with taken permits, or at a latch,", 10, besideCounts)
-  sameCommands("Whatever happens at a semaphore for whose permits clients wait", 10, besidePlaces)
+// of fewer, fewer than the eight are left whose scores are set
+sameCommands("Whatever happens at a fair lock with waiters", 20, besideWaiters, { never: fairWalks })
+sameCommands(
+  "A reader or a writer of a lock with readers",
+  10,
+  (others) => besideReaders(others, { javaReader: false }),
+  { most: manyReaders }
+)
+sameCommands("Whatever happens at a permit semaphore with held permits", 10, (others) => besidePermits(others, "held"))
+sameCommands("Whatever happens at a permit semaphore with expired permits", 10, (others) =>
+  besidePermits(others, "expired")
+)
+sameCommands("Whatever happens at a semaphore with taken permits, or at a latch,", 10, besideCounts)
+sameCommands("Whatever happens at a semaphore for whose permits clients wait", 10, besidePlaces)
 
-  it.live(
-    `Beside a Java reader and any number of others, no operation of a reader or a writer asks after more than a hundred`,
-    () =>
-      Effect.gen(function* () {
-        const has = { javaReader: true }
-        const few = yield* besideReaders(10, has)
-        const some = yield* besideReaders(101, has)
-        assert.deepStrictEqual(yield* besideReaders(manyReaders, has), some)
-        for (const [what, commands] of Object.entries(some)) {
-          assert.isAtMost(sumOf(commands), 60, what)
-          for (const command of commands) assert.notMatch(command, walks)
-        }
-        assert.include(few["a reader that leaves"]!, "1 hgetall")
-      })
-  )
+testLive(
+  "Beside a Java reader and any number of others, no operation of a reader or a writer asks after more than a hundred",
+  function* () {
+    const has = { javaReader: true }
+    const few = yield* besideReaders(10, has)
+    const some = yield* besideReaders(101, has)
+    assert.deepStrictEqual(yield* besideReaders(manyReaders, has), some)
+    for (const [what, commands] of Object.entries(some)) {
+      assert.isAtMost(sumOf(commands), 60, what)
+      for (const command of commands) assert.notMatch(command, walks)
+    }
+    assert.include(few["a reader that leaves"]!, "1 hgetall")
+  }
+)
 
-  it.live(
-    "A waiter behind thousands of dead ones of a fair lock is served, and no script passes over more than a hundred",
-    () =>
-      Effect.gen(function* () {
-        yield* onServer(({ redis, server }) =>
-          Effect.gen(function* () {
-            const { clients, queue } = fair
-            const { acquire, refresh, release } = yield* fairLock(server.url)
-            const dead = clientOf(1)
-            yield* acquire(ownerOf(0))
-            yield* Effect.forEach(Array.from({ length: many }), (_, i) => acquire(`${dead}:${i}`), { concurrency: 50 })
-            yield* ask(() => redis.zadd(clients, 1, dead))
-            const { commands } = yield* commandsOf(redis, refresh(clientOf(2), []))
-            assert.strictEqual(yield* ask(() => redis.llen(queue)), many - 100)
-            // four for each of the dead, and what a report costs otherwise
-            assert.isAtMost(sumOf(commands), 600)
-            const mine = yield* untoldClient(server)
-            const section = Lock.withLock(Effect.succeed("served"), FairLock.make(fair.lock))
-            const waiting = yield* Effect.forkChild(mine.run(section))
-            yield* eventually(
-              "it waits",
-              () => redis.lrange(queue, -1, -1),
-              ([last]) => last !== undefined && !last.startsWith(dead)
-            )
-            yield* release(ownerOf(0))
-            assert.strictEqual(yield* Fiber.join(waiting), "served")
-          })
-        )()
-      })
-  )
+testLive(
+  "A waiter behind thousands of dead ones of a fair lock is served, and no script passes over more than a hundred",
+  function* () {
+    const { redis, server } = yield* onServer()
+    const { clients, queue } = fair
+    const { acquire, refresh, release } = yield* fairLock(server.url)
+    const dead = clientOf(1)
+    yield* acquire(ownerOf(0))
+    yield* Effect.forEach(Array.from({ length: many }), (_, i) => acquire(`${dead}:${i}`), { concurrency: 50 })
+    yield* ask(() => redis.zadd(clients, 1, dead))
+    const { commands } = yield* commandsOf(redis, refresh(clientOf(2), []))
+    assert.strictEqual(yield* ask(() => redis.llen(queue)), many - 100)
+    // four for each of the dead, and what a report costs otherwise
+    assert.isAtMost(sumOf(commands), 600)
+    const mine = yield* untoldClient(server)
+    const section = Lock.withLock(Effect.succeed("served"), FairLock.make(fair.lock))
+    const waiting = yield* Effect.forkChild(mine.run(section))
+    yield* eventually(
+      "it waits",
+      () => redis.lrange(queue, -1, -1),
+      ([last]) => last !== undefined && !last.startsWith(dead)
+    )
+    yield* release(ownerOf(0))
+    assert.strictEqual(yield* Fiber.join(waiting), "served")
+  }
+)
 
-  it.live("Of expired permits a command gives back a thousand at most, and counts the others as free", () =>
-    Effect.gen(function* () {
-      yield* onServer(({ redis, server }) =>
-        Effect.gen(function* () {
-          const { channel, counter, ids } = permits
-          const run = yield* storeAt(server.url)
-          const at = (operation: LockStore.Operation, ...args: ReadonlyArray<string | number>) =>
-            run(operation, [counter, ids, channel], args)
-          yield* ask(async () => {
-            await redis.set(counter, 1)
-            const expired = Array.from({ length: many }, (_, i) => [1, Buffer.from(idOf(1000 + i), "hex")])
-            await redis.zadd(ids, ...(expired.flat() as [number, Buffer]))
-          })
-          assert.deepStrictEqual<unknown>(yield* at("permit_semaphore/count", "PUBLISH"), [many + 1, 0])
-          assert.strictEqual(yield* ask(() => redis.zcard(ids)), many - 1000)
-          assert.strictEqual(yield* ask(() => redis.get(counter)), "1001")
-          // one that is left has ended all the same
-          const left = idOf(1000 + many - 1)
-          assert.strictEqual<unknown>(yield* at("permit_semaphore/try_release", "PUBLISH", left), 0)
-          const wanted = Array.from({ length: 3500 }, (_, i) => idOf(100_000 + i))
-          const ask3500 = at("permit_semaphore/acquire", "", 600_000, "PUBLISH", ...wanted)
-          // more have ended, so it is to ask again at once
-          assert.deepStrictEqual<unknown>(yield* ask3500, [0, 3001, 0, 0])
-          assert.deepStrictEqual<unknown>(yield* ask3500, [1, 501, -1])
-          assert.deepStrictEqual<unknown>(yield* at("permit_semaphore/count", "PUBLISH"), [1501, 3500])
-          yield* ask(() => redis.del(counter, ids))
-        })
-      )()
-    })
-  )
+testLive("Of expired permits a command gives back a thousand at most, and counts the others as free", function* () {
+  const { redis, server } = yield* onServer()
+  const { channel, counter, ids } = permits
+  const run = yield* storeAt(server.url)
+  const at = (operation: LockStore.Operation, ...args: ReadonlyArray<string | number>) =>
+    run(operation, [counter, ids, channel], args)
+  yield* ask(async () => {
+    await redis.set(counter, 1)
+    const expired = Array.from({ length: many }, (_, i) => [1, Buffer.from(idOf(1000 + i), "hex")])
+    await redis.zadd(ids, ...(expired.flat() as [number, Buffer]))
+  })
+  assert.deepStrictEqual<unknown>(yield* at("permit_semaphore/count", "PUBLISH"), [many + 1, 0])
+  assert.strictEqual(yield* ask(() => redis.zcard(ids)), many - 1000)
+  assert.strictEqual(yield* ask(() => redis.get(counter)), "1001")
+  // one that is left has ended all the same
+  const left = idOf(1000 + many - 1)
+  assert.strictEqual<unknown>(yield* at("permit_semaphore/try_release", "PUBLISH", left), 0)
+  const wanted = Array.from({ length: 3500 }, (_, i) => idOf(100_000 + i))
+  const ask3500 = at("permit_semaphore/acquire", "", 600_000, "PUBLISH", ...wanted)
+  // more have ended, so it is to ask again at once
+  assert.deepStrictEqual<unknown>(yield* ask3500, [0, 3001, 0, 0])
+  assert.deepStrictEqual<unknown>(yield* ask3500, [1, 501, -1])
+  assert.deepStrictEqual<unknown>(yield* at("permit_semaphore/count", "PUBLISH"), [1501, 3500])
+  yield* ask(() => redis.del(counter, ids))
 })

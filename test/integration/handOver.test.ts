@@ -3,11 +3,10 @@
  * becomes of a lock whose next owner is dead or stopped.
  */
 import { failure } from "../kit/exits.ts"
-import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Schedule, Scope } from "effect"
-import { FencedLock, Lock, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
+import { assert, describe } from "@effect/vitest"
+import { Deferred, Duration, Effect, Fiber, Schedule } from "effect"
+import { Lock, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { start } from "../faults/processes.ts"
 import { type Client, client, clientOver } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
@@ -15,6 +14,7 @@ import { scriptsRun } from "../kit/server/commandsOf.ts"
 import { subscribers } from "../kit/server/conditions.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { behindProxy, onServer } from "../kit/server/onServer.ts"
+import { testLive } from "../kit/test.ts"
 
 const ask = <A>(answer: () => Promise<A>) => Effect.promise(answer)
 
@@ -73,20 +73,19 @@ for (const [title, lock] of [
 ] as const) {
   describe(`${title} for which many clients contend`, () => {
     for (const count of [2, 24]) {
-      it.live(
+      testLive(
         `${count} clients need no more than three scripts a section and a few, and each has its turn among the others`,
-        onServer(({ redis, server }) =>
-          Effect.gen(function* () {
-            const clients = yield* Effect.forEach(Array.from({ length: count }), () => client(server, patient))
-            const { scripts, waited } = yield* contend(
-              redis,
-              clients.map((it) => [it, [lock]]),
-              20
-            )
-            assert.isBelow(scripts, 3.6)
-            assert.isAtMost(most(waited, "writers"), 2 * count)
-          })
-        )
+        function* () {
+          const { redis, server } = yield* onServer()
+          const clients = yield* Effect.forEach(Array.from({ length: count }), () => client(server, patient))
+          const { scripts, waited } = yield* contend(
+            redis,
+            clients.map((it) => [it, [lock]]),
+            10
+          )
+          assert.isBelow(scripts, 3.6)
+          assert.isAtMost(most(waited, "writers"), 2 * count)
+        }
       )
     }
   })
@@ -94,39 +93,34 @@ for (const [title, lock] of [
 
 describe("a read-write lock for which readers and writers contend", () => {
   for (const count of [2, 24]) {
-    it.live(
+    testLive(
       `${count} clients, half of which write, need no more than three scripts a section and a few, and each has its turn`,
-      onServer(({ redis, server }) =>
-        Effect.gen(function* () {
-          const clients = yield* Effect.forEach(Array.from({ length: count }), () => client(server, patient))
-          const { scripts, waited } = yield* contend(
-            redis,
-            clients.map((it, i) => [it, [i % 2 === 0 ? writeLock : readLock]]),
-            20
-          )
-          assert.isBelow(scripts, 3.6)
-          assert.isAtMost(most(waited, "writers"), 2 * count)
-          assert.isAtMost(most(waited, "readers"), 2 * count)
-        })
-      )
+      function* () {
+        const { redis, server } = yield* onServer()
+        const clients = yield* Effect.forEach(Array.from({ length: count }), () => client(server, patient))
+        const { scripts, waited } = yield* contend(
+          redis,
+          clients.map((it, i) => [it, [i % 2 === 0 ? writeLock : readLock]]),
+          10
+        )
+        assert.isBelow(scripts, 3.6)
+        assert.isAtMost(most(waited, "writers"), 2 * count)
+        assert.isAtMost(most(waited, "readers"), 2 * count)
+      }
     )
 
-    it.live(
-      `in each of ${count} clients a fiber that writes and three that read have their turn`,
-      onServer(({ redis, server }) =>
-        Effect.gen(function* () {
-          const clients = yield* Effect.forEach(Array.from({ length: count }), () => client(server, patient))
-          const { scripts, waited } = yield* contend(
-            redis,
-            clients.map((it) => [it, [writeLock, readLock, readLock, readLock]]),
-            20
-          )
-          assert.isBelow(scripts, 3.6)
-          assert.isAtMost(most(waited, "writers"), 2 * count)
-          assert.isAtMost(most(waited, "readers"), 8 * count)
-        })
+    testLive(`in each of ${count} clients a fiber that writes and three that read have their turn`, function* () {
+      const { redis, server } = yield* onServer()
+      const clients = yield* Effect.forEach(Array.from({ length: count }), () => client(server, patient))
+      const { scripts, waited } = yield* contend(
+        redis,
+        clients.map((it) => [it, [writeLock, readLock, readLock, readLock]]),
+        10
       )
-    )
+      assert.isBelow(scripts, 3.6)
+      assert.isAtMost(most(waited, "writers"), 2 * count)
+      assert.isAtMost(most(waited, "readers"), 8 * count)
+    })
   }
 })
 
@@ -139,88 +133,38 @@ const placesTaken = (redis: Redis, count: number) =>
   )
 
 describe("a spin lock", () => {
-  it.live(
-    "takes no place as it waits, and is handed over to a client that listens as it is released",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const spin = SpinLock.make("ledger", { schedule: Schedule.spaced("1 hour") })
-        const clients = yield* Effect.forEach(Array.from({ length: 3 }), () => client(server, patient))
-        const [holder, ...others] = clients as [Client, Client, Client]
-        const section = yield* sectionUntilTold((body) => holder.run(Lock.withLock(body, spin)))
-        const spinner = yield* client(server, patient)
-        yield* spinner.run(Lock.withLockIfAvailable(Effect.void, spin))
-        const before = yield* scriptsRun(redis)
-        const spins = yield* Effect.forkChild(spinner.run(Lock.withLock(Effect.void, spin)))
-        yield* eventually("it has asked", scriptsRun(redis), (count) => count > before)
-        const inside = yield* Deferred.make<void>()
-        const listening = yield* Effect.forkChild(
-          Effect.forEach(
-            others,
-            ({ run }) =>
-              run(Deferred.succeed(inside, undefined).pipe(Effect.andThen(Effect.never), Lock.withLock("ledger"))),
-            { concurrency: 2 }
-          )
-        )
-        yield* placesTaken(redis, 2)
-        yield* subscribers(redis, "ledger", 2)
-        // the spinner once, the others when they come, when they listen and once their place is kept
-        yield* eventually("all have asked", scriptsRun(redis), (count) => count >= before + 7)
-        yield* ask(() => redis.config("RESETSTAT"))
-        yield* section.end
-        yield* Deferred.await(inside)
-        // the release, and the request of the client that was told
-        assert.strictEqual(yield* scriptsRun(redis), 2)
-        yield* Fiber.interrupt(spins)
-        yield* Fiber.interrupt(listening)
-      })
+  testLive("takes no place as it waits, and is handed over to a client that listens as it is released", function* () {
+    const { redis, server } = yield* onServer()
+    const spin = SpinLock.make("ledger", { schedule: Schedule.spaced("1 hour") })
+    const clients = yield* Effect.forEach(Array.from({ length: 3 }), () => client(server, patient))
+    const [holder, ...others] = clients as [Client, Client, Client]
+    const section = yield* sectionUntilTold((body) => holder.run(Lock.withLock(body, spin)))
+    const spinner = yield* client(server, patient)
+    yield* spinner.run(Lock.withLockIfAvailable(Effect.void, spin))
+    const before = yield* scriptsRun(redis)
+    const spins = yield* Effect.forkChild(spinner.run(Lock.withLock(Effect.void, spin)))
+    yield* eventually("it has asked", scriptsRun(redis), (count) => count > before)
+    const inside = yield* Deferred.make<void>()
+    const listening = yield* Effect.forkChild(
+      Effect.forEach(
+        others,
+        ({ run }) =>
+          run(Deferred.succeed(inside, undefined).pipe(Effect.andThen(Effect.never), Lock.withLock("ledger"))),
+        { concurrency: 2 }
+      )
     )
-  )
-})
-
-describe("a lock that is to be handed over to a process", () => {
-  /** A process that waits, and a client behind it; the holder leaves when `signal` has been sent to the process, and has had its effect. */
-  const after = (signal: "SIGKILL" | "SIGSTOP", kind: "fenced" | "read" | "write", lock: AnyLock) =>
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const holder = yield* client(server, patient)
-        // to whom it is handed over at once need not ask by the clock
-        const waiter = yield* client(server, signal === "SIGKILL" ? patient : undefined)
-        const scope = yield* Effect.scope
-        const channel = kind === "fenced" ? "redisson_lock__channel" : "redisson_rwlock"
-        const next = yield* Effect.gen(function* () {
-          const settings = { url: server.url, kind, lock: "ledger", fibers: 1 } as const
-          const process = yield* Scope.provide(start("worker", settings), scope)
-          const { clientId } = yield* process.told("ready")
-          const listens = (listens: boolean) =>
-            eventually(
-              listens ? "the process listens" : "the process listens no more",
-              () => redis.pubsub("CHANNELS", `${channel}:{ledger}:${clientId}`),
-              (channels) => (channels as Array<unknown>).length === (listens ? 1 : 0)
-            )
-          yield* placesTaken(redis, 1)
-          yield* listens(true)
-          const next = yield* Effect.forkDetach(waiter.run(Lock.withLock(Effect.void, lock)))
-          yield* placesTaken(redis, 2)
-          yield* process.signal(signal)
-          yield* listens(signal === "SIGSTOP")
-          return next
-        }).pipe(Lock.withLock(lock), holder.run)
-        yield* Fiber.join(next)
-      })
-    )
-
-  const kinds = [
-    [" that waits", "fenced", FencedLock.make("ledger")],
-    [" that waits to write", "write", writeLock],
-    [" that waits to read", "read", writeLock]
-  ] as const
-  for (const [waits, kind, lock] of kinds) {
-    it.live(`passes over a process${waits} and is dead, at once`, after("SIGKILL", kind, lock))
-    it.live(
-      `goes to somebody else when a process${waits} and is stopped does not ask for it`,
-      after("SIGSTOP", kind, lock)
-    )
-  }
+    yield* placesTaken(redis, 2)
+    yield* subscribers(redis, "ledger", 2)
+    // the spinner once, the others when they come, when they listen and once their place is kept
+    yield* eventually("all have asked", scriptsRun(redis), (count) => count >= before + 7)
+    yield* ask(() => redis.config("RESETSTAT"))
+    yield* section.end
+    yield* Deferred.await(inside)
+    // the release, and the request of the client that was told
+    assert.strictEqual(yield* scriptsRun(redis), 2)
+    yield* Fiber.interrupt(spins)
+    yield* Fiber.interrupt(listening)
+  })
 })
 
 // their commands are counted
@@ -239,63 +183,54 @@ describe("a section that blocks the event loop from its first moment, for longer
     ["a write lock", writeLock, "redisson_rwlock"],
     ["a read lock", readLock, "redisson_rwlock"]
   ] as const) {
-    it.live(
+    testLive(
       `keeps ${title}: its confirmation was on the way, and the reply is read before anybody judges`,
-      onServer(({ redis, server }) =>
-        Effect.gen(function* () {
-          const first = yield* client(server, silent)
-          const holder = yield* sectionUntilTold((body) =>
-            first.run(Lock.withLock(body, lock === readLock ? writeLock : lock))
-          )
-          const waiter = yield* client(server, silent)
-          const judged = yield* Effect.gen(function* () {
-            yield* block(2500)
-            const holding = yield* Lock.currentHolding(lock)
-            return [
-              yield* holding.isHeld,
-              yield* Effect.isSuccess(holding.ensureHeld),
-              yield* holding.remaining
-            ] as const
-          }).pipe(Lock.withLock(lock), waiter.run, Effect.forkChild)
-          yield* placesTaken(redis, 1)
-          yield* subscribers(redis, "ledger", 1, channel)
-          yield* eventually("it has asked since it listens", scriptsRun(redis), (count) => count >= 5)
-          yield* ask(() => redis.config("RESETSTAT"))
-          yield* holder.end
-          const [isHeld, ensures, remaining] = yield* Fiber.join(judged)
-          assert.deepStrictEqual([isHeld, ensures], [true, true])
-          assert.isAbove(Duration.toMillis(remaining), 2000)
-          // two releases and the confirmation: it was granted by the message alone
-          assert.strictEqual(yield* scriptsRun(redis), 3)
-        })
-      )
+      function* () {
+        const { redis, server } = yield* onServer()
+        const first = yield* client(server, silent)
+        const holder = yield* sectionUntilTold((body) =>
+          first.run(Lock.withLock(body, lock === readLock ? writeLock : lock))
+        )
+        const waiter = yield* client(server, silent)
+        const judged = yield* Effect.gen(function* () {
+          yield* block(2500)
+          const holding = yield* Lock.currentHolding(lock)
+          return [yield* holding.isHeld, yield* Effect.isSuccess(holding.ensureHeld), yield* holding.remaining] as const
+        }).pipe(Lock.withLock(lock), waiter.run, Effect.forkChild)
+        yield* placesTaken(redis, 1)
+        yield* subscribers(redis, "ledger", 1, channel)
+        yield* eventually("it has asked since it listens", scriptsRun(redis), (count) => count >= 5)
+        yield* ask(() => redis.config("RESETSTAT"))
+        yield* holder.end
+        const [isHeld, ensures, remaining] = yield* Fiber.join(judged)
+        assert.deepStrictEqual([isHeld, ensures], [true, true])
+        assert.isAbove(Duration.toMillis(remaining), 2000)
+        // two releases and the confirmation: it was granted by the message alone
+        assert.strictEqual(yield* scriptsRun(redis), 3)
+      }
     )
   }
 
-  it.live(
-    "loses the lock if its confirmation did not arrive",
-    behindProxy(({ proxy, redis, server }) =>
-      Effect.gen(function* () {
-        const lock = Lock.make("ledger")
-        const direct = yield* client(server, silent)
-        const holder = yield* sectionUntilTold((body) => direct.run(Lock.withLock(body, lock)))
-        const waiter = yield* clientOver(yield* bare(proxy), { ...silent, subscriptions: server })
-        const waiting = yield* Effect.andThen(
-          block(2500),
-          Effect.flatMap(Lock.currentHolding(lock), (holding) => Effect.exit(holding.ensureHeld))
-        ).pipe(Lock.withLock(lock), waiter.run, Effect.exit, Effect.forkChild)
-        yield* placesTaken(redis, 1)
-        yield* subscribers(redis, "ledger", 1)
-        yield* eventually("it has asked since it listens", scriptsRun(redis), (count) => count >= 5)
-        // replies come in order: it has also been told that it was denied
-        yield* waiter.run(Lock.isLocked("another"))
-        yield* proxy.stall
-        yield* holder.end
-        const exit = yield* Fiber.join(waiting)
-        yield* proxy.resume
-        const error = failure(exit)
-        assert.propertyVal(error, "_tag", "LockLost")
-      })
-    )
-  )
+  testLive("loses the lock if its confirmation did not arrive", function* () {
+    const { proxy, redis, server } = yield* behindProxy()
+    const lock = Lock.make("ledger")
+    const direct = yield* client(server, silent)
+    const holder = yield* sectionUntilTold((body) => direct.run(Lock.withLock(body, lock)))
+    const waiter = yield* clientOver(yield* bare(proxy), { ...silent, subscriptions: server })
+    const waiting = yield* Effect.andThen(
+      block(2500),
+      Effect.flatMap(Lock.currentHolding(lock), (holding) => Effect.exit(holding.ensureHeld))
+    ).pipe(Lock.withLock(lock), waiter.run, Effect.exit, Effect.forkChild)
+    yield* placesTaken(redis, 1)
+    yield* subscribers(redis, "ledger", 1)
+    yield* eventually("it has asked since it listens", scriptsRun(redis), (count) => count >= 5)
+    // replies come in order: it has also been told that it was denied
+    yield* waiter.run(Lock.isLocked("another"))
+    yield* proxy.stall
+    yield* holder.end
+    const exit = yield* Fiber.join(waiting)
+    yield* proxy.resume
+    const error = failure(exit)
+    assert.propertyVal(error, "_tag", "LockLost")
+  })
 })

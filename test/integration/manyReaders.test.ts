@@ -2,7 +2,7 @@
  * Many holds of one reader; and that a lock is kept for as long as somebody reads, readers in Java included, which are played by
  * raw commands.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Scope } from "effect"
 import { type Holding, Lock, ReadWriteLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
@@ -10,6 +10,7 @@ import { type Client, client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { hold } from "../faults/kinds.ts"
+import { testLive } from "../kit/test.ts"
 
 const { readLock, writeLock } = ReadWriteLock.make("page")
 const readers = "effect_redis_lock_readers:{page}"
@@ -61,136 +62,118 @@ const assertGone = Effect.fnUntraced(function* (redis: Redis) {
 })
 
 describe("many readers of one lock", () => {
-  it.live(
-    "A reader with more holds than Lua unpacks is renewed, and so are the others of its client",
-    onServer(({ server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server, { watchdogLeaseTime: "6 seconds" })
-        const other = yield* hold(mine, ReadWriteLock.make("other").readLock)
-        // never closed, as that takes a command for each hold: the client gives all back at once when it is closed
-        const scope = yield* Scope.make()
-        const holds = yield* Effect.forEach(Array.from({ length: 8100 }), () => Lock.scoped(readLock), {
-          concurrency: 50
-        }).pipe(Lock.withOwner, Scope.provide(scope), mine.run)
-        const renewedUntil = Effect.map(
-          Effect.all([other.remaining, holds[0]!.remaining]),
-          (left) => performance.now() + Math.min(...left.map(Duration.toMillis))
-        )
-        const before = yield* renewedUntil
-        yield* eventually(
-          "all have been renewed twice",
-          () => Effect.runPromise(renewedUntil),
-          (now) => now > before + 4000
-        )
-        yield* holds[0]!.release
-        yield* other.release
-      })
+  testLive("A reader with more holds than Lua unpacks is renewed, and so are the others of its client", function* () {
+    const { server } = yield* onServer()
+    const mine = yield* client(server, { watchdogLeaseTime: "6 seconds" })
+    const other = yield* hold(mine, ReadWriteLock.make("other").readLock)
+    // never closed, as that takes a command for each hold: the client gives all back at once when it is closed
+    const scope = yield* Scope.make()
+    const holds = yield* Effect.forEach(Array.from({ length: 8100 }), () => Lock.scoped(readLock), {
+      concurrency: 50
+    }).pipe(Lock.withOwner, Scope.provide(scope), mine.run)
+    const renewedUntil = Effect.map(
+      Effect.all([other.remaining, holds[0]!.remaining]),
+      (left) => performance.now() + Math.min(...left.map(Duration.toMillis))
     )
-  )
+    const before = yield* renewedUntil
+    yield* eventually(
+      "all have been renewed twice",
+      () => Effect.runPromise(renewedUntil),
+      (now) => now > before + 4000
+    )
+    yield* holds[0]!.release
+    yield* other.release
+  })
 })
 
 describe("a lock that is read", () => {
-  it.live(
-    "A read lock lives as long as the longest of its holds, in whatever order its readers leave",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server)
-        const leases = [7, 3, 9, 5].map(minutes)
-        const held = yield* Effect.forEach(leases, (lease) => read(mine, lease))
-        const left = new Map<Holding, number>(held.map((holding, i) => [holding, leases[i]!]))
-        for (const holding of [held[2]!, held[1]!, held[0]!]) {
-          yield* holding.release
-          left.delete(holding)
-          yield* assertLives(redis, Math.max(...left.values()))
-        }
-        // what is noted of readers ends with the lock
-        assert.approximately(yield* ask(() => redis.pttl(readers)), yield* ask(() => redis.pttl("page")), minutes(1))
-        yield* held[3]!.release
-        yield* assertGone(redis)
-      })
-    )
-  )
+  testLive("A read lock lives as long as the longest of its holds, in whatever order its readers leave", function* () {
+    const { redis, server } = yield* onServer()
+    const mine = yield* client(server)
+    const leases = [7, 3, 9, 5].map(minutes)
+    const held = yield* Effect.forEach(leases, (lease) => read(mine, lease))
+    const left = new Map<Holding, number>(held.map((holding, i) => [holding, leases[i]!]))
+    for (const holding of [held[2]!, held[1]!, held[0]!]) {
+      yield* holding.release
+      left.delete(holding)
+      yield* assertLives(redis, Math.max(...left.values()))
+    }
+    // what is noted of readers ends with the lock
+    assert.approximately(yield* ask(() => redis.pttl(readers)), yield* ask(() => redis.pttl("page")), minutes(1))
+    yield* held[3]!.release
+    yield* assertGone(redis)
+  })
 
-  it.live(
+  testLive(
     "A read lock lives as long as a Java reader's hold, and is free when the last of both has left",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server)
-        const short = yield* read(mine, minutes(5))
-        const long = yield* read(mine, minutes(20))
-        yield* javaReads(redis, 1, minutes(10))
-        yield* short.release
-        yield* assertLives(redis, minutes(20))
-        yield* long.release
-        yield* assertLives(redis, minutes(10))
-        const last = yield* read(mine, minutes(5))
-        yield* javaLeaves(redis, 1)
-        yield* assertLives(redis, minutes(5))
-        yield* last.release
-        yield* assertGone(redis)
-      })
-    )
+    function* () {
+      const { redis, server } = yield* onServer()
+      const mine = yield* client(server)
+      const short = yield* read(mine, minutes(5))
+      const long = yield* read(mine, minutes(20))
+      yield* javaReads(redis, 1, minutes(10))
+      yield* short.release
+      yield* assertLives(redis, minutes(20))
+      yield* long.release
+      yield* assertLives(redis, minutes(10))
+      const last = yield* read(mine, minutes(5))
+      yield* javaLeaves(redis, 1)
+      yield* assertLives(redis, minutes(5))
+      yield* last.release
+      yield* assertGone(redis)
+    }
   )
 
-  it.live(
+  testLive(
     "A Java reader that freed a read lock by force and reads again keeps it for its whole lease, unaffected by the reader that is gone",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server)
-        const gone = yield* read(mine, minutes(3))
-        // what readLock.forceUnlock() does: the holds stay
-        yield* ask(() => redis.del("page"))
-        yield* javaReads(redis, 1, minutes(10))
-        assert.deepStrictEqual(yield* ask(() => redis.zrange(readers, "0", "-1")), [gone.owner])
-        const holding = yield* read(mine, minutes(5))
-        yield* assertLives(redis, minutes(10))
-        yield* holding.release
-        assert.deepStrictEqual(yield* ask(() => redis.hkeys("page")), ["mode", java(1)])
-        yield* assertLives(redis, minutes(10))
-        assert.propertyVal(yield* Effect.flip(gone.release), "_tag", "LockLost")
-        yield* assertLives(redis, minutes(10))
-        yield* javaLeaves(redis, 1)
-        yield* ask(() => redis.del(readers, holdOf(gone.owner)))
-      })
-    )
+    function* () {
+      const { redis, server } = yield* onServer()
+      const mine = yield* client(server)
+      const gone = yield* read(mine, minutes(3))
+      // what readLock.forceUnlock() does: the holds stay
+      yield* ask(() => redis.del("page"))
+      yield* javaReads(redis, 1, minutes(10))
+      assert.deepStrictEqual(yield* ask(() => redis.zrange(readers, "0", "-1")), [gone.owner])
+      const holding = yield* read(mine, minutes(5))
+      yield* assertLives(redis, minutes(10))
+      yield* holding.release
+      assert.deepStrictEqual(yield* ask(() => redis.hkeys("page")), ["mode", java(1)])
+      yield* assertLives(redis, minutes(10))
+      assert.propertyVal(yield* Effect.flip(gone.release), "_tag", "LockLost")
+      yield* assertLives(redis, minutes(10))
+      yield* javaLeaves(redis, 1)
+      yield* ask(() => redis.del(readers, holdOf(gone.owner)))
+    }
   )
 
-  it.live(
-    "A reader whose note was evicted keeps the read lock all the same",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server)
-        const long = yield* read(mine, minutes(20))
-        const short = yield* read(mine, minutes(5))
-        yield* ask(() => redis.del(readers))
-        // says less of it than is known no more
-        yield* long.renew(minutes(5))
-        const another = yield* read(mine, minutes(2))
-        yield* another.release
-        yield* short.release
-        yield* assertLives(redis, minutes(20))
-        yield* long.ensureHeld
-        yield* long.release
-        yield* assertGone(redis)
-      })
-    )
-  )
+  testLive("A reader whose note was evicted keeps the read lock all the same", function* () {
+    const { redis, server } = yield* onServer()
+    const mine = yield* client(server)
+    const long = yield* read(mine, minutes(20))
+    const short = yield* read(mine, minutes(5))
+    yield* ask(() => redis.del(readers))
+    // says less of it than is known no more
+    yield* long.renew(minutes(5))
+    const another = yield* read(mine, minutes(2))
+    yield* another.release
+    yield* short.release
+    yield* assertLives(redis, minutes(20))
+    yield* long.ensureHeld
+    yield* long.release
+    yield* assertGone(redis)
+  })
 
-  it.live(
-    "A writer that goes on as a reader keeps the lock for its read lease only",
-    onServer(({ redis, server }) =>
-      Effect.gen(function* () {
-        const mine = yield* client(server)
-        const program = Effect.gen(function* () {
-          const writing = yield* Lock.scoped(writeLock, { leaseTime: minutes(20) })
-          const reading = yield* Lock.scoped(readLock, { leaseTime: minutes(5) })
-          yield* writing.release
-          yield* assertLives(redis, minutes(5))
-          yield* reading.release
-          yield* assertGone(redis)
-        })
-        yield* mine.run(Effect.scoped(program))
-      })
-    )
-  )
+  testLive("A writer that goes on as a reader keeps the lock for its read lease only", function* () {
+    const { redis, server } = yield* onServer()
+    const mine = yield* client(server)
+    const program = Effect.gen(function* () {
+      const writing = yield* Lock.scoped(writeLock, { leaseTime: minutes(20) })
+      const reading = yield* Lock.scoped(readLock, { leaseTime: minutes(5) })
+      yield* writing.release
+      yield* assertLives(redis, minutes(5))
+      yield* reading.release
+      yield* assertGone(redis)
+    })
+    yield* mine.run(Effect.scoped(program))
+  })
 })

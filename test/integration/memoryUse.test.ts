@@ -2,7 +2,7 @@
  * What each kind costs in Redis: the table of docs/memory.md, measured. With MEMORY_TABLE=print the measured table is printed.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Cron, Deferred, Effect, Fiber, Layer, Schema } from "effect"
 import {
   CountDownLatch,
@@ -25,6 +25,7 @@ import { until } from "../kit/eventually.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { command, raw } from "./raw.ts"
+import { suitesOn } from "../kit/test.ts"
 
 /** 20 characters, as the page says. */
 const name = `memory:${crypto.randomUUID().slice(0, 13)}`
@@ -177,32 +178,30 @@ const page = join(
   "../../docs/memory.md"
 )
 
-it.layer(Layer.merge(client, raw), { excludeTestServices: true })("memory", (it) => {
-  it.effect("docs/memory.md says which keys each kind has in Redis, when, for how long, and what they cost", () =>
-    Effect.gen(function* () {
-      assert.strictEqual(name.length, 20)
-      const rows = yield* measure
-      if (process.env["MEMORY_TABLE"] === "print") process.stdout.write(`${rows.map(textOf).join("\n")}\n`)
-      const text = yield* Effect.promise(() => readFile(page, "utf8"))
-      const documented = text
-        .split("\n")
-        .map((line) => /^\| (`.*) \| (\d+) \|$/.exec(line.replace(/ +/g, " ")))
-        .filter((match) => match !== null)
-        .map(([, row, bytes]) => ({ row: row!, bytes: Number(bytes) }))
-      const measured = rows.map((row) => ({
-        row: textOf(row)
-          .slice(2)
-          .replace(/ \| \d+ \|$/, ""),
-        bytes: row.bytes
-      }))
-      assert.deepStrictEqual(
-        measured.map(({ row }) => row),
-        documented.map(({ row }) => row)
-      )
-      for (const [i, { bytes, row }] of documented.entries()) {
-        // versions of Redis and their allocators differ a little
-        assert.closeTo(measured[i]!.bytes, bytes, bytes / 3, row)
-      }
-    })
-  )
+suitesOn(Layer.merge(client, raw), { excludeTestServices: true })("memory", (test) => {
+  test("docs/memory.md says which keys each kind has in Redis, when, for how long, and what they cost", function* () {
+    assert.strictEqual(name.length, 20)
+    const rows = yield* measure
+    if (process.env["MEMORY_TABLE"] === "print") process.stdout.write(`${rows.map(textOf).join("\n")}\n`)
+    const text = yield* Effect.promise(() => readFile(page, "utf8"))
+    const documented = text
+      .split("\n")
+      .map((line) => /^\| (`.*) \| (\d+) \|$/.exec(line.replace(/ +/g, " ")))
+      .filter((match) => match !== null)
+      .map(([, row, bytes]) => ({ row: row!, bytes: Number(bytes) }))
+    const measured = rows.map((row) => ({
+      row: textOf(row)
+        .slice(2)
+        .replace(/ \| \d+ \|$/, ""),
+      bytes: row.bytes
+    }))
+    assert.deepStrictEqual(
+      measured.map(({ row }) => row),
+      documented.map(({ row }) => row)
+    )
+    for (const [i, { bytes, row }] of documented.entries()) {
+      // versions of Redis and their allocators differ a little
+      assert.closeTo(measured[i]!.bytes, bytes, bytes / 3, row)
+    }
+  })
 })

@@ -13,6 +13,7 @@ import { onServer } from "../kit/server/onServer.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { clientId, listenTo } from "../kit/storeOperations.ts"
 import { onRedis } from "../kit/stores.ts"
+import { testLive as test } from "../kit/test.ts"
 
 // nobody asks by the clock
 const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" } as const
@@ -36,29 +37,25 @@ for (const [kind, section] of Object.entries(kinds)) {
       [24, 4, 1],
       [24, 4, 2]
     ] as const) {
-      it.live(
-        `${count} clients that want ${wanted} of ${permits} permits need about three scripts a section`,
-        onServer(({ redis, server }) =>
-          Effect.gen(function* () {
-            const each = 20
-            const clients = yield* Effect.forEach(Array.from({ length: count }), () => client(server, patient))
-            const all = (times: number) =>
-              Effect.forEach(clients, ({ run }) => run(Effect.repeat(section(permits, wanted), { times: times - 1 })), {
-                concurrency: "unbounded",
-                discard: true
-              })
-            // all have subscribed after these
-            yield* all(2)
-            yield* Effect.promise(() => redis.config("RESETSTAT"))
-            yield* all(each)
-            const scripts = (yield* scriptsRun(redis)) / (count * each)
-            if (process.env["PRINT"] !== undefined) console.log(kind, count, permits, wanted, scripts)
-            assert.isBelow(scripts, 3.6)
-            // the counter stays
-            yield* Effect.promise(() => redis.flushall())
+      test(`${count} clients that want ${wanted} of ${permits} permits need about three scripts a section`, function* () {
+        const { redis, server } = yield* onServer()
+        const each = 10
+        const clients = yield* Effect.forEach(Array.from({ length: count }), () => client(server, patient))
+        const all = (times: number) =>
+          Effect.forEach(clients, ({ run }) => run(Effect.repeat(section(permits, wanted), { times: times - 1 })), {
+            concurrency: "unbounded",
+            discard: true
           })
-        )
-      )
+        // all have subscribed after these
+        yield* all(2)
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        yield* all(each)
+        const scripts = (yield* scriptsRun(redis)) / (count * each)
+        if (process.env["PRINT"] !== undefined) console.log(kind, count, permits, wanted, scripts)
+        assert.isBelow(scripts, 3.6)
+        // the counter stays
+        yield* Effect.promise(() => redis.flushall())
+      })
     }
   })
 }

@@ -3,12 +3,13 @@
  * the primitive of the driver or store below could be started without a fiber.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Fiber, Layer, Stream } from "effect"
 import { Lock, LockStore, RedisDriver, RedisLock } from "effect-redis-lock"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { changedStore, wrappedStore } from "../kit/wrappedStore.ts"
+import { testLive } from "../kit/test.ts"
 
 /** What passed through the wrappers of a client: one for its server, or one for each member of its quorum. */
 class Passed {
@@ -105,25 +106,23 @@ for (const [seam, clientOver] of Object.entries(seams)) {
     }
   }
   for (const [kind, { client, members }] of Object.entries(clients)) {
-    it.live(`what wraps ${seam} is asked and listened to by ${kind}`, () =>
-      Effect.gen(function* () {
-        const holder = new Passed()
-        const waiter = new Passed()
-        const lock = Lock.make(`seams:${crypto.randomUUID()}`)
-        const held = yield* sectionUntilTold((body) =>
-          Effect.provide(Lock.withLock(body, lock), Layer.fresh(client(holder)))
-        )
-        const waiting = yield* Effect.forkChild(
-          Effect.void.pipe(Lock.withLock(lock), Effect.provide(Layer.fresh(client(waiter))))
-        )
-        yield* waiter.sleeps(members)
-        assert.notInclude(waiter.signals, "Message")
-        yield* held.end
-        yield* Fiber.join(waiting)
-        assert.includeMembers(holder.operations, ["lock/acquire", "lock/release"])
-        assert.includeMembers(waiter.operations, ["lock/acquire", "lock/release"])
-        assert.include(waiter.signals, "Message")
-      })
-    )
+    testLive(`what wraps ${seam} is asked and listened to by ${kind}`, function* () {
+      const holder = new Passed()
+      const waiter = new Passed()
+      const lock = Lock.make(`seams:${crypto.randomUUID()}`)
+      const held = yield* sectionUntilTold((body) =>
+        Effect.provide(Lock.withLock(body, lock), Layer.fresh(client(holder)))
+      )
+      const waiting = yield* Effect.forkChild(
+        Effect.void.pipe(Lock.withLock(lock), Effect.provide(Layer.fresh(client(waiter))))
+      )
+      yield* waiter.sleeps(members)
+      assert.notInclude(waiter.signals, "Message")
+      yield* held.end
+      yield* Fiber.join(waiting)
+      assert.includeMembers(holder.operations, ["lock/acquire", "lock/release"])
+      assert.includeMembers(waiter.operations, ["lock/acquire", "lock/release"])
+      assert.include(waiter.signals, "Message")
+    })
   }
 }

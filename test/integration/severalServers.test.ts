@@ -5,9 +5,10 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { NodeRedis } from "@effect/platform-node"
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
 import { Lock, LockStore, RedisDriver, RedisLock } from "effect-redis-lock"
+import { testLive } from "../kit/test.ts"
 
 class First extends Context.Service<First, RedisLock.RedisLock["Service"]>()("test/First") {}
 class Second extends Context.Service<Second, RedisLock.RedisLock["Service"]>()("test/Second") {}
@@ -27,38 +28,32 @@ const ways: Record<string, (url: string) => Layer.Layer<RedisLock.RedisLock, unk
 const held = Effect.map(Lock.tryScoped("a"), Option.isSome)
 
 for (const [way, at] of Object.entries(ways)) {
-  it.live(`Two clients of one graph of layers are each at its own server, by ${way}`, () =>
-    Effect.gen(function* () {
-      const [one, two] = yield* Effect.all([RedisServer.start(), RedisServer.start()])
-      const live = Layer.merge(
-        Layer.provide(Layer.effect(First, RedisLock.RedisLock), at(one.url)),
-        Layer.provide(Layer.effect(Second, RedisLock.RedisLock), at(two.url))
-      )
-      yield* Effect.gen(function* () {
-        assert.isTrue(yield* Effect.provideService(held, RedisLock.RedisLock, yield* First))
-        assert.isTrue(yield* Effect.provideService(held, RedisLock.RedisLock, yield* Second))
-      }).pipe(Effect.provide(live))
-    }).pipe(Effect.scoped)
-  )
+  testLive(`Two clients of one graph of layers are each at its own server, by ${way}`, function* () {
+    const [one, two] = yield* Effect.all([RedisServer.start(), RedisServer.start()])
+    const live = Layer.merge(
+      Layer.provide(Layer.effect(First, RedisLock.RedisLock), at(one.url)),
+      Layer.provide(Layer.effect(Second, RedisLock.RedisLock), at(two.url))
+    )
+    yield* Effect.gen(function* () {
+      assert.isTrue(yield* Effect.provideService(held, RedisLock.RedisLock, yield* First))
+      assert.isTrue(yield* Effect.provideService(held, RedisLock.RedisLock, yield* Second))
+    }).pipe(Effect.provide(live))
+  })
 
-  it.live(`A client that is provided below another one is at its own server, by ${way}`, () =>
-    Effect.gen(function* () {
-      const [one, two] = yield* Effect.all([RedisServer.start(), RedisServer.start()])
-      yield* Effect.gen(function* () {
-        assert.isTrue(yield* held)
-        assert.isTrue(yield* Effect.provide(held, at(two.url)))
-      }).pipe(Effect.provide(at(one.url)))
-    }).pipe(Effect.scoped)
-  )
+  testLive(`A client that is provided below another one is at its own server, by ${way}`, function* () {
+    const [one, two] = yield* Effect.all([RedisServer.start(), RedisServer.start()])
+    yield* Effect.gen(function* () {
+      assert.isTrue(yield* held)
+      assert.isTrue(yield* Effect.provide(held, at(two.url)))
+    }).pipe(Effect.provide(at(one.url)))
+  })
 
-  it.live(`A quorum below another client has its own servers, by ${way}`, () =>
-    Effect.gen(function* () {
-      const servers = yield* Effect.all([RedisServer.start(), RedisServer.start(), RedisServer.start()])
-      const quorum = RedisLock.layerQuorum(servers.map(({ url }) => at(url)))
-      yield* Effect.gen(function* () {
-        yield* Effect.provide(Lock.withLock(Effect.void, "b"), quorum)
-        assert.isTrue(yield* held)
-      }).pipe(Effect.provide(at(servers[0]!.url)))
-    }).pipe(Effect.scoped)
-  )
+  testLive(`A quorum below another client has its own servers, by ${way}`, function* () {
+    const servers = yield* Effect.all([RedisServer.start(), RedisServer.start(), RedisServer.start()])
+    const quorum = RedisLock.layerQuorum(servers.map(({ url }) => at(url)))
+    yield* Effect.gen(function* () {
+      yield* Effect.provide(Lock.withLock(Effect.void, "b"), quorum)
+      assert.isTrue(yield* held)
+    }).pipe(Effect.provide(at(servers[0]!.url)))
+  })
 }

@@ -23,6 +23,7 @@ import { readFileSync } from "node:fs"
 import { withOwnMetrics } from "../kit/metrics.ts"
 import { freshName } from "../kit/names.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
+import { testLive } from "../kit/test.ts"
 
 const docs = (file: string) => readFileSync(new URL(`../../docs/${file}`, import.meta.url), "utf8")
 
@@ -114,50 +115,47 @@ const metricsIn = (texts: ReadonlyArray<string>) =>
     )
   )
 
-it.live(
+testLive(
   "Every metric, label and value in the dashboard is one that a run exports, and every metric is on a panel",
-  () =>
-    Effect.gen(function* () {
-      const page = yield* exported
-      const { panels } = JSON.parse(docs("grafana-dashboard.json")) as { readonly panels: ReadonlyArray<Panel> }
-      const expressions = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
-      assert.isAbove(expressions.length, 10)
-      assert.deepStrictEqual(unknownIn(expressions, page), [])
-      for (const { targets, title } of panels) {
-        for (const { expr, legendFormat } of targets) {
-          for (const [, label] of legendFormat.matchAll(/\{\{(\w+)\}\}/g)) {
-            assert.match(expr, new RegExp(`by \\([^)]*\\b${label}\\b`), title)
-          }
+  function* () {
+    const page = yield* exported
+    const { panels } = JSON.parse(docs("grafana-dashboard.json")) as { readonly panels: ReadonlyArray<Panel> }
+    const expressions = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
+    assert.isAbove(expressions.length, 10)
+    assert.deepStrictEqual(unknownIn(expressions, page), [])
+    for (const { targets, title } of panels) {
+      for (const { expr, legendFormat } of targets) {
+        for (const [, label] of legendFormat.matchAll(/\{\{(\w+)\}\}/g)) {
+          assert.match(expr, new RegExp(`by \\([^)]*\\b${label}\\b`), title)
         }
       }
-      assert.deepStrictEqual([...metricsIn(expressions)].toSorted(), [...metricsIn([page])].toSorted())
-    })
+    }
+    assert.deepStrictEqual([...metricsIn(expressions)].toSorted(), [...metricsIn([page])].toSorted())
+  }
 )
 
-it.live("Every metric, label and value in the alerts is one that a run exports", () =>
-  Effect.gen(function* () {
-    const rules = docs("prometheus-alerts.yaml")
-      .split(/^ +- alert: /m)
-      .slice(1)
-    const parsed = rules.map((rule) => ({
-      name: /^\w+/.exec(rule)![0],
-      expression: /^ +expr: (?:\|-\n)?([^]*?)\n +(?:for|labels):/m.exec(rule)![1]!,
-      // annotations show labels that the expression keeps
-      shown: [...rule.matchAll(/\$labels\.(\w+)/g)].map(([, label]) => label!)
-    }))
-    assert.isAbove(parsed.length, 5)
-    assert.deepStrictEqual(
-      unknownIn(
-        parsed.map(({ expression }) => expression),
-        yield* exported
-      ),
-      []
-    )
-    for (const { expression, name, shown } of parsed) {
-      for (const label of shown) assert.match(expression, new RegExp(`by \\([^)]*\\b${label}\\b`), `${name}: ${label}`)
-    }
-  })
-)
+testLive("Every metric, label and value in the alerts is one that a run exports", function* () {
+  const rules = docs("prometheus-alerts.yaml")
+    .split(/^ +- alert: /m)
+    .slice(1)
+  const parsed = rules.map((rule) => ({
+    name: /^\w+/.exec(rule)![0],
+    expression: /^ +expr: (?:\|-\n)?([^]*?)\n +(?:for|labels):/m.exec(rule)![1]!,
+    // annotations show labels that the expression keeps
+    shown: [...rule.matchAll(/\$labels\.(\w+)/g)].map(([, label]) => label!)
+  }))
+  assert.isAbove(parsed.length, 5)
+  assert.deepStrictEqual(
+    unknownIn(
+      parsed.map(({ expression }) => expression),
+      yield* exported
+    ),
+    []
+  )
+  for (const { expression, name, shown } of parsed) {
+    for (const label of shown) assert.match(expression, new RegExp(`by \\([^)]*\\b${label}\\b`), `${name}: ${label}`)
+  }
+})
 
 /** The minutes of a rule. */
 const minutesIn = (rule: string, pattern: RegExp) => [...rule.matchAll(pattern)].map(([, minutes]) => Number(minutes))
@@ -183,61 +181,59 @@ it("No alert that is about something that lasts fires for a single event", () =>
   }
 })
 
-it.live("A metric that no run exports, an unknown label and an unknown value are found in an expression", () =>
-  Effect.gen(function* () {
+testLive(
+  "A metric that no run exports, an unknown label and an unknown value are found in an expression",
+  function* () {
     const wrong = `sum by (lock_name) (redis_lock_held{lock_kind="fare"}) / redis_lock_gone`
     assert.deepStrictEqual(unknownIn([wrong], yield* exported), [
       "redis_lock_held lock_kind=fare",
       "redis_lock_gone",
       `by lock_name in ${wrong}`
     ])
-  })
+  }
 )
 
-it.live(
+testLive(
   "docs/telemetry.md lists every metric that a run exports with its type, unit and attributes, and no other",
-  () =>
-    Effect.gen(function* () {
-      const documented = [...docs("telemetry.md").matchAll(/^\| `(redis_lock\.[\w.]+)` \| (.*) \|$/gm)].map(
-        ([, name, rest]) => {
-          const [type, unit, attributes, prometheus] = rest!.split(" | ").map((cell) => cell.replaceAll("`", ""))
-          return { name, type, unit, attributes: attributes!.split(", ").toSorted(), prometheus }
-        }
-      )
-      const metrics = new Map(
-        (yield* afterARun(Metric.snapshot)).map(({ attributes = {}, id, type }) => {
-          const { unit, ...others } = attributes as Record<string, string>
-          return [
-            id,
-            {
-              name: id,
-              type: type.toLowerCase(),
-              unit,
-              attributes: Object.keys(others).toSorted(),
-              prometheus: LockMetrics.prometheusName(id)
-            }
-          ]
-        })
-      )
-      const byName = (a: { readonly name?: string | undefined }, b: { readonly name?: string | undefined }) =>
-        a.name! < b.name! ? -1 : 1
-      assert.deepStrictEqual(documented.toSorted(byName), [...metrics.values()].toSorted(byName))
-      for (const name of metrics.keys()) assert.include(docs("telemetry.md"), `- \`${name}\`: `)
-    })
+  function* () {
+    const documented = [...docs("telemetry.md").matchAll(/^\| `(redis_lock\.[\w.]+)` \| (.*) \|$/gm)].map(
+      ([, name, rest]) => {
+        const [type, unit, attributes, prometheus] = rest!.split(" | ").map((cell) => cell.replaceAll("`", ""))
+        return { name, type, unit, attributes: attributes!.split(", ").toSorted(), prometheus }
+      }
+    )
+    const metrics = new Map(
+      (yield* afterARun(Metric.snapshot)).map(({ attributes = {}, id, type }) => {
+        const { unit, ...others } = attributes as Record<string, string>
+        return [
+          id,
+          {
+            name: id,
+            type: type.toLowerCase(),
+            unit,
+            attributes: Object.keys(others).toSorted(),
+            prometheus: LockMetrics.prometheusName(id)
+          }
+        ]
+      })
+    )
+    const byName = (a: { readonly name?: string | undefined }, b: { readonly name?: string | undefined }) =>
+      a.name! < b.name! ? -1 : 1
+    assert.deepStrictEqual(documented.toSorted(byName), [...metrics.values()].toSorted(byName))
+    for (const name of metrics.keys()) assert.include(docs("telemetry.md"), `- \`${name}\`: `)
+  }
 )
 
-it.live("docs/telemetry.md lists every kind of lock that a run exports, and every reason of a loss", () =>
-  Effect.gen(function* () {
-    const series = seriesOf(yield* exported)
-    for (const [name, label] of [
-      ["redis_lock_acquisitions_total", "lock_kind"],
-      ["redis_lock_losses_total", "lock_loss_reason"],
-      ["redis_lock_reconnects_total", "lock_connection"]
-    ] as const) {
-      const row = docs("telemetry.md")
-        .split("\n")
-        .find((line) => line.startsWith(`| \`${label.replaceAll("_", ".")}\` | `))
-      for (const value of series.get(name)!.get(label)!) assert.include(row, `\`${value}\``)
-    }
-  })
-)
+testLive("docs/telemetry.md lists every kind of lock that a run exports, and every reason of a loss", function* () {
+  const series = seriesOf(yield* exported)
+  for (const [name, label] of [
+    ["redis_lock_acquisitions_total", "lock_kind"],
+    ["redis_lock_losses_total", "lock_loss_reason"],
+    ["redis_lock_reconnects_total", "lock_connection"]
+  ] as const) {
+    const row = docs("telemetry.md")
+      .split("\n")
+      .find((line) => line.startsWith(`| \`${label.replaceAll("_", ".")}\` | `))
+    for (const value of series.get(name)!.get(label)!) assert.include(row, `\`${value}\``)
+  }
+})

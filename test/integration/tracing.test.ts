@@ -2,12 +2,13 @@
  * Who traces the commands of ioredis, as OpenTelemetry's instrumentation does, sees ours among them.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Lock, RedisLock } from "effect-redis-lock"
 import { tracingChannel } from "node:diagnostics_channel"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { until } from "../kit/eventually.ts"
+import { testLive } from "../kit/test.ts"
 
 interface Traced {
   readonly command: string
@@ -33,23 +34,19 @@ const tracing = Effect.gen(function* () {
   return ended
 })
 
-describe("a script", () => {
-  it.live("A script is traced with its arguments, from its sending to its reply", () =>
-    Effect.gen(function* () {
-      const name = `traced:${crypto.randomUUID()}`
-      const locks = yield* Layer.build(Layer.provide(RedisLock.layer(), IoRedis.layer({ url: redisUrl })))
-      const use = Effect.provideContext(Lock.withLock(Lock.currentHolding(name), name), locks)
-      yield* use
-      const ended = yield* tracing
-      const { token } = yield* use
-      // who traces is told after the one who waits
-      const ours = () => ended.filter(({ args }) => args.includes(name))
-      yield* until("both commands are traced", () => ours().length >= 2)
-      const [acquire, release] = ours()
-      assert.strictEqual(acquire?.command, "evalsha")
-      assert.strictEqual(acquire?.result, Number(token))
-      assert.strictEqual(release?.command, "evalsha")
-      assert.include(release!.args as Array<string>, `redisson_lock__channel:{${name}}`)
-    })
-  )
+testLive("A script is traced with its arguments, from its sending to its reply", function* () {
+  const name = `traced:${crypto.randomUUID()}`
+  const locks = yield* Layer.build(Layer.provide(RedisLock.layer(), IoRedis.layer({ url: redisUrl })))
+  const use = Effect.provideContext(Lock.withLock(Lock.currentHolding(name), name), locks)
+  yield* use
+  const ended = yield* tracing
+  const { token } = yield* use
+  // who traces is told after the one who waits
+  const ours = () => ended.filter(({ args }) => args.includes(name))
+  yield* until("both commands are traced", () => ours().length >= 2)
+  const [acquire, release] = ours()
+  assert.strictEqual(acquire?.command, "evalsha")
+  assert.strictEqual(acquire?.result, Number(token))
+  assert.strictEqual(release?.command, "evalsha")
+  assert.include(release!.args as Array<string>, `redisson_lock__channel:{${name}}`)
 })

@@ -12,15 +12,16 @@ import { bare } from "../kit/server/bareRedis.ts"
 import { lockKey } from "../kit/server/conditions.ts"
 import { deployments, password, user } from "../kit/server/deployments.ts"
 import { expectWarning } from "../run/logs.ts"
+import { testLive, test } from "../kit/test.ts"
 
 const environment = (variables: Record<string, string>) =>
   Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: variables }))
 
 describe("a URL", () => {
-  it.live.each(deployments)(
-    "A URL with %s leads every way of giving it to the same locks, and a wrong password is refused",
-    ([, deployment]) =>
-      Effect.gen(function* () {
+  for (const [what, deployment] of deployments) {
+    testLive(
+      `A URL with ${what} leads every way of giving it to the same locks, and a wrong password is refused`,
+      function* () {
         const urlAs = yield* deployment
         const url = urlAs(user, password)
         const ways = {
@@ -47,32 +48,31 @@ describe("a URL", () => {
         const error = yield* Effect.flip(Effect.scoped(Layer.build(IoRedis.layer({ url: urlAs(user, "wr0ng") }))))
         assert.deepInclude(error, { _tag: "RedisDriverError", reason: "NotAuthenticated" })
         assert.match((error as Error).message, /(:\d+|sock).*Check user and password$/s)
-      })
-  )
-
-  it.live("Several URLs are a quorum, which works while a minority of its servers is down", () =>
-    Effect.gen(function* () {
-      const servers = yield* Effect.all([1, 2, 3].map(() => RedisServer.start()))
-      const urls = servers.map(({ url }) => url)
-      const mine = yield* clientOf(IoRedis.layerRedisLock({ urls }))
-      const theirs = yield* environment({ REDIS_QUORUM: `  ${urls.join(" \n")} `, REDIS_URL: "redis://127.0.0.1:1" })(
-        clientOf(IoRedis.layerRedisLockConfig)
-      )
-      const section = yield* enter(mine, "report")
-      for (const server of servers) {
-        const redis = yield* bare(server)
-        yield* lockKey(redis, "report", "there")
       }
-      assert.isTrue(Option.isNone(yield* theirs.run(Effect.scoped(Lock.tryScoped("report")))))
-      yield* section.finish
-      expectWarning(/^Lost the connection/)
-      expectWarning(/^One server of the quorum cannot be reached yet/)
-      yield* servers[1]!.kill
-      assert.strictEqual(yield* mine.run(Lock.withLock(Effect.succeed("done"), "report")), "done")
-      const late = yield* clientOf(IoRedis.layerRedisLock({ urls }))
-      assert.strictEqual(yield* late.run(Lock.withLock(Effect.succeed("done"), "report")), "done")
-    })
-  )
+    )
+  }
+
+  testLive("Several URLs are a quorum, which works while a minority of its servers is down", function* () {
+    const servers = yield* Effect.all([1, 2, 3].map(() => RedisServer.start()))
+    const urls = servers.map(({ url }) => url)
+    const mine = yield* clientOf(IoRedis.layerRedisLock({ urls }))
+    const theirs = yield* environment({ REDIS_QUORUM: `  ${urls.join(" \n")} `, REDIS_URL: "redis://127.0.0.1:1" })(
+      clientOf(IoRedis.layerRedisLockConfig)
+    )
+    const section = yield* enter(mine, "report")
+    for (const server of servers) {
+      const redis = yield* bare(server)
+      yield* lockKey(redis, "report", "there")
+    }
+    assert.isTrue(Option.isNone(yield* theirs.run(Effect.scoped(Lock.tryScoped("report")))))
+    yield* section.finish
+    expectWarning(/^Lost the connection/)
+    expectWarning(/^One server of the quorum cannot be reached yet/)
+    yield* servers[1]!.kill
+    assert.strictEqual(yield* mine.run(Lock.withLock(Effect.succeed("done"), "report")), "done")
+    const late = yield* clientOf(IoRedis.layerRedisLock({ urls }))
+    assert.strictEqual(yield* late.run(Lock.withLock(Effect.succeed("done"), "report")), "done")
+  })
 })
 
 /** The error with which building a layer fails. */
@@ -101,27 +101,24 @@ describe("URLs of a quorum", () => {
     })
   )
 
-  it.effect("URLs of two masters that the same sentinels watch are two servers", () =>
-    Effect.gen(function* () {
-      const urls = ["redis+sentinel://127.0.0.1:1/a", "redis+sentinel://127.0.0.1:1/b"]
-      assert.deepInclude(yield* refusal(IoRedis.layerRedisLock({ urls })), { reason: "ConnectionRefused" })
-    })
-  )
+  test("URLs of two masters that the same sentinels watch are two servers", function* () {
+    const urls = ["redis+sentinel://127.0.0.1:1/a", "redis+sentinel://127.0.0.1:1/b"]
+    assert.deepInclude(yield* refusal(IoRedis.layerRedisLock({ urls })), { reason: "ConnectionRefused" })
+  })
 
-  it.effect("A driver alone refuses REDIS_QUORUM, unless REDIS_URL says where it leads", () =>
-    Effect.gen(function* () {
-      const quorum = { REDIS_QUORUM: "redis://127.0.0.1:1 redis://127.0.0.1:2" }
-      const error = yield* environment(quorum)(refusal(IoRedis.layerConfig()))
-      assert.deepInclude(error, { _tag: "InvalidLockOptions", option: "REDIS_QUORUM" })
-      const other = yield* environment({ ...quorum, REDIS_URL: "redis://127.0.0.1:1" })(refusal(IoRedis.layerConfig()))
-      assert.deepInclude(other, { _tag: "RedisDriverError", reason: "ConnectionRefused" })
-    })
-  )
+  test("A driver alone refuses REDIS_QUORUM, unless REDIS_URL says where it leads", function* () {
+    const quorum = { REDIS_QUORUM: "redis://127.0.0.1:1 redis://127.0.0.1:2" }
+    const error = yield* environment(quorum)(refusal(IoRedis.layerConfig()))
+    assert.deepInclude(error, { _tag: "InvalidLockOptions", option: "REDIS_QUORUM" })
+    const other = yield* environment({ ...quorum, REDIS_URL: "redis://127.0.0.1:1" })(refusal(IoRedis.layerConfig()))
+    assert.deepInclude(other, { _tag: "RedisDriverError", reason: "ConnectionRefused" })
+  })
 })
 
 describe("no URL", () => {
-  it.live("Where REDIS_URL is not set and no Redis is on localhost, the error says why it was looked for there", () =>
-    Effect.gen(function* () {
+  testLive(
+    "Where REDIS_URL is not set and no Redis is on localhost, the error says why it was looked for there",
+    function* () {
       const ways = [Layer.build(IoRedis.layerConfig()), Layer.build(IoRedis.layerRedisLockConfig)] as const
       for (const way of ways) {
         const built = yield* environment({})(Effect.result(Effect.scoped<unknown, unknown, Scope.Scope>(way)))
@@ -133,7 +130,7 @@ describe("no URL", () => {
           /^ConnectionRefused: localhost:6379: .*ECONNREFUSED.*; REDIS_URL is not set, or empty\. Check/
         )
       }
-    })
+    }
   )
 })
 

@@ -3,11 +3,12 @@
  * by raw commands.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { Lock, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { command, messages, raw } from "./raw.ts"
+import { suitesOn } from "../kit/test.ts"
 
 // without messages a waiter here would sleep for five minutes
 const locks = Layer.provide(RedisLock.layer({ fallbackInterval: "5 minutes" }), IoRedis.layer({ url: redisUrl }))
@@ -29,92 +30,80 @@ const names = [
   { name: `a{${unique}`, channel: `redisson_lock__channel:a{${unique}`, token: `redisson_lock_token:a{${unique}` }
 ]
 
-it.layer(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (it) => {
+suitesOn(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (test) => {
   for (const { channel, name, token } of names) {
-    it.effect(
-      `${name.replaceAll(unique, "")}: a hash of owner and hold count with a lease, a message "0" when it is free`,
-      () =>
-        Effect.gen(function* () {
-          const heard = yield* messages(channel)
-          const { clientId } = yield* RedisLock.RedisLock
-          yield* Effect.gen(function* () {
-            const holding = yield* Lock.currentHolding(name)
-            assert.match(holding.owner, new RegExp(`^${clientId}:[0-9]+$`))
-            assert.deepStrictEqual(yield* command((redis) => redis.hgetall(name)), { [holding.owner]: "1" })
-            const left = yield* command((redis) => redis.pttl(name))
-            assert.isTrue(left > 20_000 && left <= 30_000)
-            assert.strictEqual(yield* command((redis) => redis.get(token)), String(holding.token))
-            assert.isAbove(yield* command((redis) => redis.pttl(token)), 86_000_000)
-            const inside = command((redis) => redis.hget(name, holding.owner))
-            assert.strictEqual(yield* Lock.withLock(inside, name), "2")
-            assert.strictEqual(yield* inside, "1")
-            assert.deepStrictEqual(yield* heard, [])
-          }).pipe(Lock.withLock(name))
-          assert.strictEqual(yield* command((redis) => redis.exists(name)), 0)
-          assert.deepStrictEqual(yield* heard, ["0"])
-        }).pipe(Effect.scoped)
-    )
+    test(`${name.replaceAll(unique, "")}: a hash of owner and hold count with a lease, a message "0" when it is free`, function* () {
+      const heard = yield* messages(channel)
+      const { clientId } = yield* RedisLock.RedisLock
+      yield* Effect.gen(function* () {
+        const holding = yield* Lock.currentHolding(name)
+        assert.match(holding.owner, new RegExp(`^${clientId}:[0-9]+$`))
+        assert.deepStrictEqual(yield* command((redis) => redis.hgetall(name)), { [holding.owner]: "1" })
+        const left = yield* command((redis) => redis.pttl(name))
+        assert.isTrue(left > 20_000 && left <= 30_000)
+        assert.strictEqual(yield* command((redis) => redis.get(token)), String(holding.token))
+        assert.isAbove(yield* command((redis) => redis.pttl(token)), 86_000_000)
+        const inside = command((redis) => redis.hget(name, holding.owner))
+        assert.strictEqual(yield* Lock.withLock(inside, name), "2")
+        assert.strictEqual(yield* inside, "1")
+        assert.deepStrictEqual(yield* heard, [])
+      }).pipe(Lock.withLock(name))
+      assert.strictEqual(yield* command((redis) => redis.exists(name)), 0)
+      assert.deepStrictEqual(yield* heard, ["0"])
+    })
 
-    it.effect(`${name.replaceAll(unique, "")}: what a Java client holds is respected, and its message wakes`, () =>
-      Effect.gen(function* () {
-        const java = "2a5b1f3e-0000-4000-8000-000000000001:42"
-        yield* command((redis) => redis.multi().hset(name, java, 1).pexpire(name, 300_000).exec())
-        const error = yield* Effect.flip(Lock.withLock(Effect.void, name, { waitTime: 0 }))
-        assert.strictEqual(error._tag === "LockTimeout" ? error.holder?.owner : error._tag, java)
-        const state = yield* Lock.inspect(name)
-        assert.deepStrictEqual(
-          state.holders.map(({ holdCount, mode, owner }) => ({ owner, holdCount, mode })),
-          [{ owner: java, holdCount: 1, mode: "exclusive" }]
-        )
+    test(`${name.replaceAll(unique, "")}: what a Java client holds is respected, and its message wakes`, function* () {
+      const java = "2a5b1f3e-0000-4000-8000-000000000001:42"
+      yield* command((redis) => redis.multi().hset(name, java, 1).pexpire(name, 300_000).exec())
+      const error = yield* Effect.flip(Lock.withLock(Effect.void, name, { waitTime: 0 }))
+      assert.strictEqual(error._tag === "LockTimeout" ? error.holder?.owner : error._tag, java)
+      const state = yield* Lock.inspect(name)
+      assert.deepStrictEqual(
+        state.holders.map(({ holdCount, mode, owner }) => ({ owner, holdCount, mode })),
+        [{ owner: java, holdCount: 1, mode: "exclusive" }]
+      )
 
-        const entered = yield* Deferred.make<void>()
-        const waiting = yield* Lock.withLock(Deferred.succeed(entered, undefined), name).pipe(Effect.forkChild)
-        // it waits once it listens
-        let listeners = 0
-        while (listeners === 0) {
-          listeners = (yield* command((redis) => redis.pubsub("NUMSUB", channel)))[1] as number
-        }
-        assert.isUndefined(waiting.pollUnsafe())
-        yield* command((redis) => redis.multi().del(name).publish(channel, "0").exec())
-        yield* Deferred.await(entered)
-        yield* Fiber.join(waiting)
-      })
-    )
+      const entered = yield* Deferred.make<void>()
+      const waiting = yield* Lock.withLock(Deferred.succeed(entered, undefined), name).pipe(Effect.forkChild)
+      // it waits once it listens
+      let listeners = 0
+      while (listeners === 0) {
+        listeners = (yield* command((redis) => redis.pubsub("NUMSUB", channel)))[1] as number
+      }
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* command((redis) => redis.multi().del(name).publish(channel, "0").exec())
+      yield* Deferred.await(entered)
+      yield* Fiber.join(waiting)
+    })
   }
 
-  it.effect("A forced release deletes the hash and sends one message", () =>
-    Effect.gen(function* () {
-      const name = `forced ${unique}`
-      const heard = yield* messages(`redisson_lock__channel:{${name}}`)
-      yield* command((redis) => redis.hset(name, "2a5b1f3e-0000-4000-8000-000000000001:42", 3))
-      assert.isTrue(yield* Lock.forceRelease(name))
-      assert.isFalse(yield* Lock.forceRelease(name))
-      assert.deepStrictEqual(yield* heard, ["0"])
-      assert.strictEqual(yield* command((redis) => redis.exists(name)), 0)
-    }).pipe(Effect.scoped)
-  )
+  test("A forced release deletes the hash and sends one message", function* () {
+    const name = `forced ${unique}`
+    const heard = yield* messages(`redisson_lock__channel:{${name}}`)
+    yield* command((redis) => redis.hset(name, "2a5b1f3e-0000-4000-8000-000000000001:42", 3))
+    assert.isTrue(yield* Lock.forceRelease(name))
+    assert.isFalse(yield* Lock.forceRelease(name))
+    assert.deepStrictEqual(yield* heard, ["0"])
+    assert.strictEqual(yield* command((redis) => redis.exists(name)), 0)
+  })
 
-  it.effect("The counter of a Java RFencedLock continues to count by one and gets no expiry", () =>
-    Effect.gen(function* () {
-      const name = `fenced ${unique}`
-      const key = `redisson_lock_token:{${name}}`
-      yield* command((redis) => redis.set(key, 41))
-      const token = Effect.map(Lock.currentHolding(name), (holding) => holding.token).pipe(Lock.withLock(name))
-      assert.strictEqual(yield* token, 42n)
-      assert.strictEqual(yield* token, 43n)
-      assert.strictEqual(yield* command((redis) => redis.pttl(key)), -1)
-      yield* command((redis) => redis.del(key))
-    })
-  )
+  test("The counter of a Java RFencedLock continues to count by one and gets no expiry", function* () {
+    const name = `fenced ${unique}`
+    const key = `redisson_lock_token:{${name}}`
+    yield* command((redis) => redis.set(key, 41))
+    const token = Effect.map(Lock.currentHolding(name), (holding) => holding.token).pipe(Lock.withLock(name))
+    assert.strictEqual(yield* token, 42n)
+    assert.strictEqual(yield* token, 43n)
+    assert.strictEqual(yield* command((redis) => redis.pttl(key)), -1)
+    yield* command((redis) => redis.del(key))
+  })
 
-  it.effect("A token is never lower than the last, even if the server's clock has stepped back", () =>
-    Effect.gen(function* () {
-      const name = `clock ${unique}`
-      const future = 9_000_000_000_000_000
-      yield* command((redis) => redis.set(`redisson_lock_token:{${name}}`, future, "PX", 60_000))
-      const token = Effect.map(Lock.currentHolding(name), (holding) => holding.token).pipe(Lock.withLock(name))
-      assert.strictEqual(yield* token, BigInt(future) + 1n)
-      assert.strictEqual(yield* token, BigInt(future) + 2n)
-    })
-  )
+  test("A token is never lower than the last, even if the server's clock has stepped back", function* () {
+    const name = `clock ${unique}`
+    const future = 9_000_000_000_000_000
+    yield* command((redis) => redis.set(`redisson_lock_token:{${name}}`, future, "PX", 60_000))
+    const token = Effect.map(Lock.currentHolding(name), (holding) => holding.token).pipe(Lock.withLock(name))
+    assert.strictEqual(yield* token, BigInt(future) + 1n)
+    assert.strictEqual(yield* token, BigInt(future) + 2n)
+  })
 })

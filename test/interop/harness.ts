@@ -7,7 +7,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, type Scope } from "effect"
+import { Context, Effect, Fiber, Layer } from "effect"
 import { type InvalidLockOptions, type RedisDriver, RedisLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { spawn } from "node:child_process"
@@ -17,6 +17,7 @@ import type { HolderSettings } from "./fixtures/holder.ts"
 import * as JavaClient from "./JavaClient.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import * as inTheEnd from "../kit/eventually.ts"
+import { type Test, testsOf } from "../kit/test.ts"
 
 /** Why these tests cannot run on this machine, where they cannot. */
 export const skipped: string | undefined = process.env["INTEROP_SKIPPED"]
@@ -104,27 +105,32 @@ const threeServers = Layer.effect(
   })
 )
 
-type Test = <E>(name: string, body: () => Effect.Effect<unknown, E, Site | RedisLock.RedisLock | Scope.Scope>) => void
-
 /** The tests of a file, with a client of each side on a server of their own; skipped where there is no Java. */
-export const withRedisson = (name: string, tests: (test: Test) => void): void => both(name, oneServer, tests)
+export const withRedisson = (name: string, tests: (test: Test<Site | RedisLock.RedisLock>) => void): void =>
+  both(name, oneServer, tests)
 
 /** The same on a cluster of three nodes. */
-export const withRedissonOnCluster = (name: string, tests: (test: Test) => void): void =>
+export const withRedissonOnCluster = (name: string, tests: (test: Test<Site | RedisLock.RedisLock>) => void): void =>
   both(`${name}, on a cluster`, aCluster, tests)
 
 /** The same with three independent servers, and a client of ours whose locks are held on a majority of them. */
-export const withRedissonOnThreeServers = (name: string, tests: (test: Test) => void): void =>
-  both(name, threeServers, tests)
+export const withRedissonOnThreeServers = (
+  name: string,
+  tests: (test: Test<Site | RedisLock.RedisLock>) => void
+): void => both(name, threeServers, tests)
 
-const both = <E>(name: string, site: Layer.Layer<Site, E>, tests: (test: Test) => void): void => {
+const both = <E>(
+  name: string,
+  site: Layer.Layer<Site, E>,
+  tests: (test: Test<Site | RedisLock.RedisLock>) => void
+): void => {
   if (skipped !== undefined) {
     it.skip(`${name}: ${skipped}`, () => {})
     return
   }
   const layer = Layer.unwrap(Effect.map(Site, ({ locks }) => locks())).pipe(Layer.provideMerge(site))
   it.layer(layer, { excludeTestServices: true, timeout: "60 seconds" })(name, (it) => {
-    tests((name, body) => it.effect(name, body))
+    tests(testsOf(it.effect))
   })
 }
 

@@ -63,120 +63,114 @@ for (const [title, { names: namesOf, ours }] of Object.entries(variants)) {
       return { held, comesToBeHeld, isDenied, java, lock, names, servers: servers!, stem, third }
     })
 
-    test("Java holds, TypeScript is denied, waits and is woken", () =>
-      Effect.gen(function* () {
-        const { held, isDenied, java, lock, names, stem } = yield* setUp
-        const [holder, other] = [java.thread("holder"), java.thread("other")]
-        assert.isTrue(yield* holder.run("red", "", "acquire", { names, wait: longLease, lease: longLease }))
-        assert.deepStrictEqual(yield* held, [1, 1, 1])
-        assert.isTrue(yield* isDenied)
-        const turn = yield* waiting(
-          stem,
-          Lock.withLock(other.run<boolean>("red", "", "tryAcquire", { names }), lock, { leaseTime: longLease }),
-          { attempts }
-        )
-        yield* holder.run("red", "", "release", { names })
-        assert.isFalse(yield* turn, "Java was let in beside TypeScript")
-      }))
+    test("Java holds, TypeScript is denied, waits and is woken", function* () {
+      const { held, isDenied, java, lock, names, stem } = yield* setUp
+      const [holder, other] = [java.thread("holder"), java.thread("other")]
+      assert.isTrue(yield* holder.run("red", "", "acquire", { names, wait: longLease, lease: longLease }))
+      assert.deepStrictEqual(yield* held, [1, 1, 1])
+      assert.isTrue(yield* isDenied)
+      const turn = yield* waiting(
+        stem,
+        Lock.withLock(other.run<boolean>("red", "", "tryAcquire", { names }), lock, { leaseTime: longLease }),
+        { attempts }
+      )
+      yield* holder.run("red", "", "release", { names })
+      assert.isFalse(yield* turn, "Java was let in beside TypeScript")
+    })
 
-    test("TypeScript holds, Java is denied, waits and is woken", () =>
-      Effect.gen(function* () {
-        const { isDenied, java, lock, names, stem } = yield* setUp
-        const waiter = java.thread("waiter")
-        const holding = yield* Lock.scoped(lock, { leaseTime: longLease })
-        assert.isFalse(yield* waiter.run("red", "", "tryAcquire", { names }))
-        const woken = yield* waiting(
-          stem,
-          waiter.run<boolean>("red", "", "acquire", { names, wait: longLease, lease: longLease })
-        )
-        yield* holding.release
-        assert.isTrue(yield* woken)
-        assert.isTrue(yield* isDenied)
-        yield* waiter.run("red", "", "release", { names })
-        assert.isFalse(yield* isDenied)
-      }))
+    test("TypeScript holds, Java is denied, waits and is woken", function* () {
+      const { isDenied, java, lock, names, stem } = yield* setUp
+      const waiter = java.thread("waiter")
+      const holding = yield* Lock.scoped(lock, { leaseTime: longLease })
+      assert.isFalse(yield* waiter.run("red", "", "tryAcquire", { names }))
+      const woken = yield* waiting(
+        stem,
+        waiter.run<boolean>("red", "", "acquire", { names, wait: longLease, lease: longLease })
+      )
+      yield* holding.release
+      assert.isTrue(yield* woken)
+      assert.isTrue(yield* isDenied)
+      yield* waiter.run("red", "", "release", { names })
+      assert.isFalse(yield* isDenied)
+    })
 
-    test("a majority held by Java keeps TypeScript out, and nothing of ours stays on the third server", () =>
-      Effect.gen(function* () {
-        const { comesToBeHeld, held, isDenied, java, lock, names, third } = yield* setUp
-        const holder = java.thread("holder")
-        const bystander = yield* Lock.scoped(third, { leaseTime: longLease })
-        assert.isTrue(yield* holder.run("red", "", "acquire", { names, wait: 1000, lease: longLease }))
-        yield* bystander.release
-        assert.deepStrictEqual(yield* held, [1, 1, 0])
-        assert.isTrue(yield* isDenied)
-        yield* comesToBeHeld(1, 1, 0)
-        const late = yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 100 }))
-        assert.strictEqual(late._tag, "LockTimeout")
-        yield* comesToBeHeld(1, 1, 0)
-        // votes that are split are asked again, without a message
-        const turn = yield* Effect.forkScoped(Lock.withLock(Effect.succeed("in"), lock))
-        yield* holder.run("red", "", "release", { names })
-        assert.strictEqual(yield* soon("the lock is had", Fiber.join(turn)), "in")
-      }))
+    test("a majority held by Java keeps TypeScript out, and nothing of ours stays on the third server", function* () {
+      const { comesToBeHeld, held, isDenied, java, lock, names, third } = yield* setUp
+      const holder = java.thread("holder")
+      const bystander = yield* Lock.scoped(third, { leaseTime: longLease })
+      assert.isTrue(yield* holder.run("red", "", "acquire", { names, wait: 1000, lease: longLease }))
+      yield* bystander.release
+      assert.deepStrictEqual(yield* held, [1, 1, 0])
+      assert.isTrue(yield* isDenied)
+      yield* comesToBeHeld(1, 1, 0)
+      const late = yield* Effect.flip(Lock.withLock(Effect.void, lock, { waitTime: 100 }))
+      assert.strictEqual(late._tag, "LockTimeout")
+      yield* comesToBeHeld(1, 1, 0)
+      // votes that are split are asked again, without a message
+      const turn = yield* Effect.forkScoped(Lock.withLock(Effect.succeed("in"), lock))
+      yield* holder.run("red", "", "release", { names })
+      assert.strictEqual(yield* soon("the lock is had", Fiber.join(turn)), "in")
+    })
 
-    test("a majority held by TypeScript keeps Java out; a minority held by either keeps nobody out", () =>
-      Effect.gen(function* () {
-        const { comesToBeHeld, java, lock, names, third } = yield* setUp
-        const [one, two] = [java.thread("one"), java.thread("two")]
-        const bystander = yield* Lock.scoped(third, { leaseTime: longLease })
-        assert.isTrue(yield* one.run("red", "", "tryAcquire", { names }), "one server is no majority")
-        yield* one.run("red", "", "release", { names })
-        const holding = yield* Lock.scoped(lock, { leaseTime: longLease })
-        yield* bystander.release
-        yield* comesToBeHeld(1, 1, 0)
-        assert.isFalse(yield* two.run("red", "", "tryAcquire", { names }))
-        yield* holding.release
+    test("a majority held by TypeScript keeps Java out; a minority held by either keeps nobody out", function* () {
+      const { comesToBeHeld, java, lock, names, third } = yield* setUp
+      const [one, two] = [java.thread("one"), java.thread("two")]
+      const bystander = yield* Lock.scoped(third, { leaseTime: longLease })
+      assert.isTrue(yield* one.run("red", "", "tryAcquire", { names }), "one server is no majority")
+      yield* one.run("red", "", "release", { names })
+      const holding = yield* Lock.scoped(lock, { leaseTime: longLease })
+      yield* bystander.release
+      yield* comesToBeHeld(1, 1, 0)
+      assert.isFalse(yield* two.run("red", "", "tryAcquire", { names }))
+      yield* holding.release
 
-        yield* one.run("lock", names[0]!, "acquire", { lease: longLease })
-        yield* comesToBeHeld(1, 0, 0)
-        yield* Lock.withLock(
-          Effect.gen(function* () {
-            yield* comesToBeHeld(1, 1, 1)
-            assert.isFalse(yield* two.run("red", "", "tryAcquire", { names }))
-          }),
-          lock,
-          { leaseTime: longLease }
-        )
-        // Java's own is left alone
-        yield* comesToBeHeld(1, 0, 0)
-        yield* one.run("lock", names[0]!, "release")
-      }))
+      yield* one.run("lock", names[0]!, "acquire", { lease: longLease })
+      yield* comesToBeHeld(1, 0, 0)
+      yield* Lock.withLock(
+        Effect.gen(function* () {
+          yield* comesToBeHeld(1, 1, 1)
+          assert.isFalse(yield* two.run("red", "", "tryAcquire", { names }))
+        }),
+        lock,
+        { leaseTime: longLease }
+      )
+      // Java's own is left alone
+      yield* comesToBeHeld(1, 0, 0)
+      yield* one.run("lock", names[0]!, "release")
+    })
 
-    test("TypeScript and Java contend for one RedLock, and no increment is lost", () =>
-      Effect.gen(function* () {
-        const { java, lock, names } = yield* setUp
-        const counter = yield* Counter.make
-        yield* Effect.all(
-          [
-            java.thread("one").run("red", "", "count", { names, port: counter.port, times: 30 }),
-            Effect.repeat(Lock.withLock(counter.increment, lock), Schedule.recurs(29))
-          ],
-          { concurrency: "unbounded", discard: true }
-        )
-        assert.strictEqual(counter.value(), 60)
-      }))
+    test("TypeScript and Java contend for one RedLock, and no increment is lost", function* () {
+      const { java, lock, names } = yield* setUp
+      const counter = yield* Counter.make
+      yield* Effect.all(
+        [
+          java.thread("one").run("red", "", "count", { names, port: counter.port, times: 30 }),
+          Effect.repeat(Lock.withLock(counter.increment, lock), Schedule.recurs(29))
+        ],
+        { concurrency: "unbounded", discard: true }
+      )
+      assert.strictEqual(counter.value(), 60)
+    })
 
     // the last one: the server stays down
-    test("With one server of a RedLock killed each language excludes the other, and both work", () =>
-      Effect.gen(function* () {
-        const { isDenied, java, lock, names, servers } = yield* setUp
-        const holder = java.thread("holder")
-        yield* servers[2]!.kill
-        assert.isTrue(yield* holder.run("red", "", "acquire", { names, wait: longLease, lease: longLease }))
-        assert.isTrue(yield* isDenied)
-        const turn = yield* Effect.forkScoped(Lock.scoped(lock, { leaseTime: longLease }))
-        yield* holder.run("red", "", "release", { names })
-        const holding = yield* soon("the lock is had", Fiber.join(turn))
-        assert.isFalse(yield* holder.run("red", "", "tryAcquire", { names }))
-        const next = yield* Effect.forkScoped(
-          holder.run<boolean>("red", "", "acquire", { names, wait: longLease, lease: longLease })
-        )
-        yield* holding.release
-        assert.isTrue(yield* soon("Java has the lock", Fiber.join(next)))
-        assert.isTrue(yield* isDenied)
-        yield* holder.run("red", "", "release", { names })
-        assert.isFalse(yield* isDenied)
-      }))
+    test("With one server of a RedLock killed each language excludes the other, and both work", function* () {
+      const { isDenied, java, lock, names, servers } = yield* setUp
+      const holder = java.thread("holder")
+      yield* servers[2]!.kill
+      assert.isTrue(yield* holder.run("red", "", "acquire", { names, wait: longLease, lease: longLease }))
+      assert.isTrue(yield* isDenied)
+      const turn = yield* Effect.forkScoped(Lock.scoped(lock, { leaseTime: longLease }))
+      yield* holder.run("red", "", "release", { names })
+      const holding = yield* soon("the lock is had", Fiber.join(turn))
+      assert.isFalse(yield* holder.run("red", "", "tryAcquire", { names }))
+      const next = yield* Effect.forkScoped(
+        holder.run<boolean>("red", "", "acquire", { names, wait: longLease, lease: longLease })
+      )
+      yield* holding.release
+      assert.isTrue(yield* soon("Java has the lock", Fiber.join(next)))
+      assert.isTrue(yield* isDenied)
+      yield* holder.run("red", "", "release", { names })
+      assert.isFalse(yield* isDenied)
+    })
   })
 }

@@ -1,38 +1,50 @@
 /**
- * Tests as what they do, step by step.
+ * Tests whose bodies are generators: what they do, step by step. What a test builds is closed at its end.
  */
 import { it, type Vitest } from "@effect/vitest"
-import { Effect, References, type Scope } from "effect"
+import { Effect, type Layer, References, type Scope } from "effect"
 import { RedisLock } from "effect-redis-lock"
 
-type Steps<R> = () => Generator<Effect.Effect<unknown, unknown, R>, unknown, never>
+/** Declares a test. */
+export interface Test<R> {
+  (title: string, body: () => Effect.fn.Return<unknown, unknown, R | Scope.Scope>, timeout?: number): void
+}
 
-type Declare<R> = (title: string, steps: Steps<R | Scope.Scope>, timeout?: number) => void
+/** Tests that run as these do: `it.effect` of a layer, for example. */
+export const testsOf =
+  <R>(run: Vitest.Test<R | Scope.Scope>): Test<R> =>
+  (title, body, timeout) =>
+    run(title, () => Effect.gen(body), timeout)
 
-/** A test under virtual time, in a scope of its own. */
-export const test: Declare<never> = (title, steps, timeout) => it.effect(title, () => Effect.gen(steps), timeout)
+/** A test in virtual time. */
+export const test = testsOf<never>(it.effect)
 
-/** The same in real time. */
-export const testLive: Declare<never> = (title, steps, timeout) => it.live(title, () => Effect.gen(steps), timeout)
+/** A test in real time. */
+export const testLive = testsOf<never>(it.live)
 
-/** Tests that all run through something, in a scope within: with a service, say. */
-export const testThrough =
-  <R>(around: (self: Effect.Effect<unknown, unknown, R>) => Effect.Effect<unknown, unknown, Scope.Scope>): Declare<R> =>
-  (title, steps, timeout) =>
-    it.effect(title, () => around(Effect.scoped(Effect.gen(steps)) as Effect.Effect<unknown, unknown, R>), timeout)
+/** The same, of which nothing is logged but errors. */
+export const testLiveQuietly = testsOf<never>((title, self, timeout) =>
+  it.live(title, (context) => Effect.provideService(self(context), References.MinimumLogLevel, "Error"), timeout)
+)
 
-/** Tests with what `it.layer` provides, perhaps through something: with a client of its own, say. */
-export const testOf =
-  <R, R2 = R>(
-    it: Pick<Vitest.MethodsNonLive<R>, "effect">,
-    around: (self: Effect.Effect<unknown, unknown, R2>) => Effect.Effect<unknown, unknown, R | Scope.Scope> = (self) =>
-      self as never
-  ): Declare<R2> =>
-  (title, steps, timeout) =>
-    it.effect(title, () => around(Effect.gen(steps) as Effect.Effect<unknown, unknown, R2>), timeout)
+/** Tests in virtual time that all run through something, in a scope within: with a service, say. */
+export const testsThrough =
+  <R>(around: (self: Effect.Effect<unknown, unknown, R>) => Effect.Effect<unknown, unknown, Scope.Scope>): Test<R> =>
+  (title, body, timeout) =>
+    it.effect(title, () => around(Effect.scoped(Effect.gen(body)) as Effect.Effect<unknown, unknown, R>), timeout)
 
-/** Whose warnings are what the test provokes. */
-export const testQuietly = testThrough<never>(Effect.provideService(References.MinimumLogLevel, "None"))
+/** A test in virtual time whose warnings it provokes: nothing is logged. */
+export const testQuietly = testsThrough<never>(Effect.provideService(References.MinimumLogLevel, "None"))
 
-/** With a client of a store in memory. */
-export const testInMemory = testThrough<RedisLock.RedisLock>(Effect.provide(RedisLock.layerMemory))
+/** A test in virtual time with a client of a store in memory. */
+export const testInMemory = testsThrough<RedisLock.RedisLock>(Effect.provide(RedisLock.layerMemory))
+
+/** Tests each of which builds a layer of its own; by default in real time. */
+export const testsWith = <R, E>(layer: Layer.Layer<R, E>, run: Vitest.Test<Scope.Scope> = it.live): Test<R> =>
+  testsOf<R>((title, self, timeout) => run(title, (context) => Effect.provide(self(context), layer), timeout))
+
+/** Suites of tests that share a layer. */
+export const suitesOn =
+  <R, E>(layer: Layer.Layer<R, E>, options?: { readonly excludeTestServices?: boolean }) =>
+  (title: string, tests: (test: Test<R>) => void): void =>
+    it.layer(layer, options)(title, (it) => tests(testsOf(it.effect)))

@@ -5,7 +5,7 @@
 import { fakeDriver } from "../kit/fakeDriver.ts"
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import type { RunnerStorage } from "effect/cluster"
 import { InvalidLockOptions, LockStoreError, RedisDriver } from "effect-redis-lock"
@@ -17,29 +17,21 @@ import { eventually, until } from "../kit/eventually.ts"
 import { bare, reconnectsAtOnce } from "../kit/server/bareRedis.ts"
 import { serverTime } from "../kit/server/serverTime.ts"
 import { addressOf, idsOf, runnerOf, shardsUpTo, storageOver, type StorageOptions } from "./storages.ts"
+import { testLive } from "../kit/test.ts"
 
 type Storage = RunnerStorage.RunnerStorage["Service"]
 
 const over = ({ url }: { readonly url: string }, commandTimeout = 3000) =>
   IoRedis.layer({ url, commandTimeout, ioredis: reconnectsAtOnce })
 
-const onServer = (
-  title: string,
-  body: (site: {
-    readonly server: RedisServer.RedisServer
-    readonly redis: Redis
-    readonly process: (options?: StorageOptions) => ReturnType<typeof storageOver<unknown>>
-  }) => Effect.Effect<void, unknown, Scope>,
-  options?: RedisServer.Options
-) =>
-  it.live(title, () =>
-    Effect.gen(function* () {
-      const server = yield* RedisServer.start(options)
-      yield* body({ server, redis: yield* bare(server), process: (given) => storageOver(over(server), given) })
-    }).pipe(Effect.scoped)
-  )
-
-type Scope = Effect.Services<ReturnType<typeof bare>>
+const onServer = Effect.fnUntraced(function* () {
+  const server = yield* RedisServer.start()
+  return {
+    server,
+    redis: yield* bare(server),
+    process: (options?: StorageOptions) => storageOver(over(server), options)
+  }
+})
 
 /** How often scripts were run, and what else this server was asked. */
 const commandCounts = (redis: Redis) =>
@@ -52,170 +44,161 @@ const commandCounts = (redis: Redis) =>
   )
 
 describe("what the runner storage sends and leaves behind", () => {
-  onServer("300 shards are acquired, refreshed and released with one command each", ({ process, redis }) =>
-    Effect.gen(function* () {
-      const storage = yield* process()
-      const shards = shardsUpTo(300)
-      // tells the server's clock, and its scripts
-      yield* storage.register(runnerOf(1), true)
-      yield* storage.acquire(addressOf(1), shards)
-      yield* storage.refresh(addressOf(1), shards)
-      yield* storage.release(addressOf(1), shards[0]!)
-      yield* storage.releaseAll(addressOf(1))
-      for (const command of [
-        storage.acquire(addressOf(1), shards),
-        storage.refresh(addressOf(1), shards),
-        storage.release(addressOf(1), shards[0]!),
-        storage.releaseAll(addressOf(1))
-      ]) {
-        yield* Effect.promise(() => redis.config("RESETSTAT"))
-        yield* command
-        const counts = yield* commandCounts(redis)
-        assert.deepInclude(counts, { evalsha: 1 })
-        assert.notProperty(counts, "eval")
-      }
-    })
-  )
+  testLive("300 shards are acquired, refreshed and released with one command each", function* () {
+    const { process, redis } = yield* onServer()
+    const storage = yield* process()
+    const shards = shardsUpTo(300)
+    // tells the server's clock, and its scripts
+    yield* storage.register(runnerOf(1), true)
+    yield* storage.acquire(addressOf(1), shards)
+    yield* storage.refresh(addressOf(1), shards)
+    yield* storage.release(addressOf(1), shards[0]!)
+    yield* storage.releaseAll(addressOf(1))
+    for (const command of [
+      storage.acquire(addressOf(1), shards),
+      storage.refresh(addressOf(1), shards),
+      storage.release(addressOf(1), shards[0]!),
+      storage.releaseAll(addressOf(1))
+    ]) {
+      yield* Effect.promise(() => redis.config("RESETSTAT"))
+      yield* command
+      const counts = yield* commandCounts(redis)
+      assert.deepInclude(counts, { evalsha: 1 })
+      assert.notProperty(counts, "eval")
+    }
+  })
 
-  onServer("Its keys carry one hash tag, and expire when no runner needs them any more", ({ process, redis }) =>
-    Effect.gen(function* () {
-      const storage = yield* process({ lease: "500 millis", retention: 500, prefix: "orders" })
-      yield* storage.register(runnerOf(1), true)
-      yield* storage.acquire(addressOf(1), shardsUpTo(3))
-      const keys = yield* Effect.promise(() => redis.keys("*"))
-      assert.deepStrictEqual(keys.sort(), ["{orders}:runners", "{orders}:shards"])
-      yield* eventually(
-        "nothing is left",
-        () => redis.dbsize(),
-        (count) => count === 0
-      )
-    })
-  )
+  testLive("Its keys carry one hash tag, and expire when no runner needs them any more", function* () {
+    const { process, redis } = yield* onServer()
+    const storage = yield* process({ lease: "500 millis", retention: 500, prefix: "orders" })
+    yield* storage.register(runnerOf(1), true)
+    yield* storage.acquire(addressOf(1), shardsUpTo(3))
+    const keys = yield* Effect.promise(() => redis.keys("*"))
+    assert.deepStrictEqual(keys.sort(), ["{orders}:runners", "{orders}:shards"])
+    yield* eventually(
+      "nothing is left",
+      () => redis.dbsize(),
+      (count) => count === 0
+    )
+  })
 
-  onServer(
+  testLive(
     "A runner with a short lease does not make the keys expire before the leases of others are over",
-    ({ process, redis }) =>
-      Effect.gen(function* () {
-        const [long, short] = [yield* process(), yield* process({ lease: "1 second" })]
-        yield* long.acquire(addressOf(1), shardsUpTo(1))
-        yield* short.acquire(addressOf(2), shardsUpTo(2))
-        assert.isAbove(yield* Effect.promise(() => redis.pttl("{effect_cluster}:shards")), 10_000)
-      })
+    function* () {
+      const { process, redis } = yield* onServer()
+      const [long, short] = [yield* process(), yield* process({ lease: "1 second" })]
+      yield* long.acquire(addressOf(1), shardsUpTo(1))
+      yield* short.acquire(addressOf(2), shardsUpTo(2))
+      assert.isAbove(yield* Effect.promise(() => redis.pttl("{effect_cluster}:shards")), 10_000)
+    }
   )
 
-  it.live("Options and durations out of range are refused before anything is sent", () =>
-    Effect.gen(function* () {
-      const problemOf = (options: StorageOptions) =>
-        Effect.map(
-          Effect.flip(Effect.scoped(storageOver(fakeDriver({ eval: () => Effect.die("sent") }), options))),
-          (error) => {
-            assert.instanceOf(error, InvalidLockOptions)
-            return error.option
-          }
-        )
-      for (const prefix of ["", "a{b", "a}b", "\0"]) assert.strictEqual(yield* problemOf({ prefix }), "prefix")
-      assert.strictEqual(yield* problemOf({ lease: 0 }), "shardLockExpiration")
-      assert.strictEqual(yield* problemOf({ lease: "Infinity" }), "shardLockExpiration")
-    })
-  )
+  testLive("Options and durations out of range are refused before anything is sent", function* () {
+    const problemOf = (options: StorageOptions) =>
+      Effect.map(
+        Effect.flip(Effect.scoped(storageOver(fakeDriver({ eval: () => Effect.die("sent") }), options))),
+        (error) => {
+          assert.instanceOf(error, InvalidLockOptions)
+          return error.option
+        }
+      )
+    for (const prefix of ["", "a{b", "a}b", "\0"]) assert.strictEqual(yield* problemOf({ prefix }), "prefix")
+    assert.strictEqual(yield* problemOf({ lease: 0 }), "shardLockExpiration")
+    assert.strictEqual(yield* problemOf({ lease: "Infinity" }), "shardLockExpiration")
+  })
 })
 
 describe("permissions", () => {
-  onServer("A Redis user with the documented permissions, and no others, serves all operations", ({ redis, server }) =>
-    Effect.gen(function* () {
-      const page = readFileSync(new URL("../../docs/cluster.md", import.meta.url), "utf8")
-      const [, rules] = /^ACL SETUSER cluster (.*(?:\n {2}.*)*)/m.exec(page)!
-      // Redis before 7.2 does not know that subcommand
-      const known = rules!.split(/\s+/).filter((rule) => rule !== "+client|setinfo")
-      yield* Effect.promise(() => redis.call("ACL", "SETUSER", "cluster", ...known))
-      const url = server.url.replace("://", "://cluster:secret@")
-      const storage = yield* storageOver(IoRedis.layer({ url }))
-      assert.strictEqual(yield* storage.register(runnerOf(1), true), 1)
-      assert.strictEqual(yield* storage.register(runnerOf(2), true), 2)
-      yield* storage.setRunnerHealth(addressOf(1), false)
-      assert.strictEqual((yield* storage.getRunners).length, 2)
-      const shards = shardsUpTo(3)
-      assert.deepStrictEqual(idsOf(yield* storage.acquire(addressOf(1), shards)), [1, 2, 3])
-      assert.deepStrictEqual(idsOf(yield* storage.refresh(addressOf(1), shards)), [1, 2, 3])
-      yield* storage.release(addressOf(1), shards[0]!)
-      yield* storage.releaseAll(addressOf(1))
-      yield* storage.unregister(addressOf(1))
-      assert.strictEqual(yield* storage.register(runnerOf(3), true), 1)
-      const denied = (yield* Effect.promise(() => redis.call("ACL", "LOG"))) as ReadonlyArray<ReadonlyArray<unknown>>
-      const objects = denied.map((entry) => String(entry[entry.indexOf("object") + 1]))
-      assert.deepStrictEqual(
-        objects.filter((object) => object !== "client|setinfo"),
-        []
-      )
-    })
-  )
+  testLive("A Redis user with the documented permissions, and no others, serves all operations", function* () {
+    const { redis, server } = yield* onServer()
+    const page = readFileSync(new URL("../../docs/cluster.md", import.meta.url), "utf8")
+    const [, rules] = /^ACL SETUSER cluster (.*(?:\n {2}.*)*)/m.exec(page)!
+    // Redis before 7.2 does not know that subcommand
+    const known = rules!.split(/\s+/).filter((rule) => rule !== "+client|setinfo")
+    yield* Effect.promise(() => redis.call("ACL", "SETUSER", "cluster", ...known))
+    const url = server.url.replace("://", "://cluster:secret@")
+    const storage = yield* storageOver(IoRedis.layer({ url }))
+    assert.strictEqual(yield* storage.register(runnerOf(1), true), 1)
+    assert.strictEqual(yield* storage.register(runnerOf(2), true), 2)
+    yield* storage.setRunnerHealth(addressOf(1), false)
+    assert.strictEqual((yield* storage.getRunners).length, 2)
+    const shards = shardsUpTo(3)
+    assert.deepStrictEqual(idsOf(yield* storage.acquire(addressOf(1), shards)), [1, 2, 3])
+    assert.deepStrictEqual(idsOf(yield* storage.refresh(addressOf(1), shards)), [1, 2, 3])
+    yield* storage.release(addressOf(1), shards[0]!)
+    yield* storage.releaseAll(addressOf(1))
+    yield* storage.unregister(addressOf(1))
+    assert.strictEqual(yield* storage.register(runnerOf(3), true), 1)
+    const denied = (yield* Effect.promise(() => redis.call("ACL", "LOG"))) as ReadonlyArray<ReadonlyArray<unknown>>
+    const objects = denied.map((entry) => String(entry[entry.indexOf("object") + 1]))
+    assert.deepStrictEqual(
+      objects.filter((object) => object !== "client|setinfo"),
+      []
+    )
+  })
 })
 
 describe("machine ids that run out", () => {
-  onServer(
+  testLive(
     "When all machine ids are in use a runner gets that of the one that has been silent the longest, and fails where none is silent",
-    ({ process, redis }) =>
-      Effect.gen(function* () {
-        const brief = yield* process({ lease: "1 second" })
-        const lasting = yield* process()
-        yield* brief.register(runnerOf(1), true)
-        yield* eventually("the first runner counts as dead", brief.getRunners, (runners) => runners.length === 0)
-        for (let port = 2; port <= 1024; port++) yield* lasting.register(runnerOf(port), true)
-        assert.strictEqual(yield* Effect.promise(() => redis.hlen("{effect_cluster}:runners")), 1024)
-        assert.strictEqual(yield* lasting.register(runnerOf(2000), true), 1)
-        const error = yield* Effect.flip(lasting.register(runnerOf(2001), true))
-        assert.strictEqual(error._tag, "PersistenceError")
-        assert.match(String(error.cause), /all 1024 machine ids are in use/)
-      })
+    function* () {
+      const { process, redis } = yield* onServer()
+      const brief = yield* process({ lease: "1 second" })
+      const lasting = yield* process()
+      yield* brief.register(runnerOf(1), true)
+      yield* eventually("the first runner counts as dead", brief.getRunners, (runners) => runners.length === 0)
+      for (let port = 2; port <= 1024; port++) yield* lasting.register(runnerOf(port), true)
+      assert.strictEqual(yield* Effect.promise(() => redis.hlen("{effect_cluster}:runners")), 1024)
+      assert.strictEqual(yield* lasting.register(runnerOf(2000), true), 1)
+      const error = yield* Effect.flip(lasting.register(runnerOf(2001), true))
+      assert.strictEqual(error._tag, "PersistenceError")
+      assert.match(String(error.cause), /all 1024 machine ids are in use/)
+    }
   )
 })
 
 describe("a process that was stopped", () => {
-  onServer("A reply that is read after the lease is over grants and confirms nothing", ({ server }) =>
-    Effect.gen(function* () {
-      const resumed = yield* Deferred.make<void>()
-      let isStopped = false
-      const driver = Layer.effect(
-        RedisDriver.RedisDriver,
-        Effect.map(RedisDriver.RedisDriver, (driver) => ({
-          ...driver,
-          eval: (...args: Parameters<typeof driver.eval>) =>
-            Effect.tap(driver.eval(...args), () => (isStopped ? Deferred.await(resumed) : Effect.void))
-        }))
-      ).pipe(Layer.provide(over(server)))
-      const storage = yield* storageOver(driver, { lease: "1 second" })
-      const shards = shardsUpTo(3)
-      yield* storage.acquire(addressOf(1), shards)
-      isStopped = true
-      const refresh = yield* Effect.forkScoped(storage.refresh(addressOf(1), shards))
-      const acquire = yield* Effect.forkScoped(storage.acquire(addressOf(1), shards))
-      yield* Effect.sleep(1200)
-      yield* Deferred.succeed(resumed, undefined)
-      assert.deepStrictEqual(yield* Fiber.join(refresh), [])
-      assert.deepStrictEqual(yield* Fiber.join(acquire), [])
-    })
-  )
+  testLive("A reply that is read after the lease is over grants and confirms nothing", function* () {
+    const { server } = yield* onServer()
+    const resumed = yield* Deferred.make<void>()
+    let isStopped = false
+    const driver = Layer.effect(
+      RedisDriver.RedisDriver,
+      Effect.map(RedisDriver.RedisDriver, (driver) => ({
+        ...driver,
+        eval: (...args: Parameters<typeof driver.eval>) =>
+          Effect.tap(driver.eval(...args), () => (isStopped ? Deferred.await(resumed) : Effect.void))
+      }))
+    ).pipe(Layer.provide(over(server)))
+    const storage = yield* storageOver(driver, { lease: "1 second" })
+    const shards = shardsUpTo(3)
+    yield* storage.acquire(addressOf(1), shards)
+    isStopped = true
+    const refresh = yield* Effect.forkScoped(storage.refresh(addressOf(1), shards))
+    const acquire = yield* Effect.forkScoped(storage.acquire(addressOf(1), shards))
+    yield* Effect.sleep(1200)
+    yield* Deferred.succeed(resumed, undefined)
+    assert.deepStrictEqual(yield* Fiber.join(refresh), [])
+    assert.deepStrictEqual(yield* Fiber.join(acquire), [])
+  })
 })
 
 describe("leases that have ended", () => {
-  onServer(
-    "That its leases have ended a runner knows without Redis, which may not answer",
-    ({ process, redis, server }) =>
-      Effect.gen(function* () {
-        const storage = yield* process({ lease: "1 second" })
-        const shards = shardsUpTo(3)
-        yield* storage.register(runnerOf(1), true)
-        yield* storage.acquire(addressOf(1), shards)
-        yield* server.pause
-        yield* Effect.sleep(1000)
-        assert.deepStrictEqual(yield* storage.refresh(addressOf(1), shards), [])
-        yield* server.resume
-        // that it is alive it says beside it
-        yield* storage.refresh(addressOf(1), shards)
-        yield* eventually("it is listed again", storage.getRunners, (runners) => runners.length === 1)
-        assert.strictEqual(yield* Effect.promise(() => redis.hlen("{effect_cluster}:runners")), 1)
-      })
-  )
+  testLive("That its leases have ended a runner knows without Redis, which may not answer", function* () {
+    const { process, redis, server } = yield* onServer()
+    const storage = yield* process({ lease: "1 second" })
+    const shards = shardsUpTo(3)
+    yield* storage.register(runnerOf(1), true)
+    yield* storage.acquire(addressOf(1), shards)
+    yield* server.pause
+    yield* Effect.sleep(1000)
+    assert.deepStrictEqual(yield* storage.refresh(addressOf(1), shards), [])
+    yield* server.resume
+    // that it is alive it says beside it
+    yield* storage.refresh(addressOf(1), shards)
+    yield* eventually("it is listed again", storage.getRunners, (runners) => runners.length === 1)
+    assert.strictEqual(yield* Effect.promise(() => redis.hlen("{effect_cluster}:runners")), 1)
+  })
 })
 
 /** A driver that holds back the next command of a script's name: its sender is told that the connection broke. */
@@ -253,86 +236,83 @@ describe("a command of the runner storage that arrives late", () => {
     release_all: (storage) => storage.releaseAll(addressOf(1))
   }
   for (const [script, command] of Object.entries(commands)) {
-    onServer(`A command that arrives after its sender has given up changes nothing: ${script}`, ({ redis, server }) =>
-      Effect.gen(function* () {
-        const { driver, late, loseNext } = losing(server)
-        const storage = yield* storageOver(driver)
-        yield* storage.register(runnerOf(1), true)
-        yield* storage.acquire(addressOf(1), shardsUpTo(3))
-        if (script === "register") yield* storage.unregister(addressOf(1))
-        if (script === "acquire") yield* storage.releaseAll(addressOf(1))
-        if (script === "extend") yield* storage.refresh(addressOf(1), shardsUpTo(3))
-        loseNext(`runner_storage/${script}`)
-        yield* Effect.flip(command(storage))
-        const contents = () =>
-          Effect.promise(() =>
-            Promise.all([redis.hgetall("{effect_cluster}:runners"), redis.hgetall("{effect_cluster}:shards")])
-          )
-        const before = yield* contents()
-        yield* until(
-          "the deadline has passed",
-          Effect.map(serverTime(redis), (now) => now > late[0]!.deadline)
+    testLive(`A command that arrives after its sender has given up changes nothing: ${script}`, function* () {
+      const { redis, server } = yield* onServer()
+      const { driver, late, loseNext } = losing(server)
+      const storage = yield* storageOver(driver)
+      yield* storage.register(runnerOf(1), true)
+      yield* storage.acquire(addressOf(1), shardsUpTo(3))
+      if (script === "register") yield* storage.unregister(addressOf(1))
+      if (script === "acquire") yield* storage.releaseAll(addressOf(1))
+      if (script === "extend") yield* storage.refresh(addressOf(1), shardsUpTo(3))
+      loseNext(`runner_storage/${script}`)
+      yield* Effect.flip(command(storage))
+      const contents = () =>
+        Effect.promise(() =>
+          Promise.all([redis.hgetall("{effect_cluster}:runners"), redis.hgetall("{effect_cluster}:shards")])
         )
-        const exit = yield* late[0]!.arrive
-        const reason = Exit.isFailure(exit) ? exit.cause.reasons[0] : undefined
-        assert.isTrue(reason?._tag === "Fail" && String(reason.error.cause).includes("LATE"), JSON.stringify(exit))
-        assert.deepStrictEqual(yield* contents(), before)
-      })
-    )
+      const before = yield* contents()
+      yield* until(
+        "the deadline has passed",
+        Effect.map(serverTime(redis), (now) => now > late[0]!.deadline)
+      )
+      const exit = yield* late[0]!.arrive
+      const reason = Exit.isFailure(exit) ? exit.cause.reasons[0] : undefined
+      assert.isTrue(reason?._tag === "Fail" && String(reason.error.cause).includes("LATE"), JSON.stringify(exit))
+      assert.deepStrictEqual(yield* contents(), before)
+    })
   }
 })
 
 describe("a server that is away", () => {
-  it.live("A restart of Redis that keeps its data costs a runner no shard", () =>
-    Effect.gen(function* () {
-      const directory = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(join(tmpdir(), "runner-storage-"))),
-        (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-      )
-      const server = yield* RedisServer.start({
-        args: ["--appendonly", "yes", "--appendfsync", "always", "--dir", directory]
-      })
-      const [one, two] = [yield* storageOver(over(server)), yield* storageOver(over(server))]
-      const shards = shardsUpTo(300)
-      const id = yield* one.register(runnerOf(1), true)
-      yield* one.acquire(addressOf(1), shards)
-      yield* server.kill
-      // it tries again until Redis is back
-      const refresh = yield* Effect.forkScoped(one.refresh(addressOf(1), shards), { startImmediately: true })
-      yield* server.restart
-      assert.deepStrictEqual(idsOf(yield* Fiber.join(refresh)), idsOf(shards))
-      assert.deepStrictEqual(yield* two.acquire(addressOf(2), shards), [])
-      assert.strictEqual(yield* one.register(runnerOf(1), true), id)
-    }).pipe(Effect.scoped)
-  )
+  testLive("A restart of Redis that keeps its data costs a runner no shard", function* () {
+    const directory = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "runner-storage-"))),
+      (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+    )
+    const server = yield* RedisServer.start({
+      args: ["--appendonly", "yes", "--appendfsync", "always", "--dir", directory]
+    })
+    const [one, two] = [yield* storageOver(over(server)), yield* storageOver(over(server))]
+    const shards = shardsUpTo(300)
+    const id = yield* one.register(runnerOf(1), true)
+    yield* one.acquire(addressOf(1), shards)
+    yield* server.kill
+    // it tries again until Redis is back
+    const refresh = yield* Effect.forkScoped(one.refresh(addressOf(1), shards), { startImmediately: true })
+    yield* server.restart
+    assert.deepStrictEqual(idsOf(yield* Fiber.join(refresh)), idsOf(shards))
+    assert.deepStrictEqual(yield* two.acquire(addressOf(2), shards), [])
+    assert.strictEqual(yield* one.register(runnerOf(1), true), id)
+  })
 
-  onServer(
+  testLive(
     "While Redis is down its operations fail with a PersistenceError that says why, refreshes after a third of the lease",
-    ({ process, server }) =>
-      Effect.gen(function* () {
-        const storage = yield* process({ lease: "3 seconds" })
-        const shards = shardsUpTo(3)
-        yield* storage.acquire(addressOf(1), shards)
-        yield* server.kill
-        const before = performance.now()
-        const error = yield* Effect.flip(storage.refresh(addressOf(1), shards))
-        assert.isAtLeast(performance.now() - before, 999)
-        assert.strictEqual(error._tag, "PersistenceError")
-        assert.instanceOf(error.cause, LockStoreError)
-        assert.strictEqual(error.cause.operation, "runner_storage/refresh")
-        for (const failing of [
-          storage.register(runnerOf(1), true),
-          storage.unregister(addressOf(1)),
-          storage.getRunners,
-          storage.setRunnerHealth(addressOf(1), true),
-          storage.release(addressOf(1), shards[0]!),
-          storage.releaseAll(addressOf(1))
-        ]) {
-          assert.strictEqual(
-            (yield* Effect.flip(failing as Effect.Effect<unknown, { _tag: string }>))._tag,
-            "PersistenceError"
-          )
-        }
-      })
+    function* () {
+      const { process, server } = yield* onServer()
+      const storage = yield* process({ lease: "3 seconds" })
+      const shards = shardsUpTo(3)
+      yield* storage.acquire(addressOf(1), shards)
+      yield* server.kill
+      const before = performance.now()
+      const error = yield* Effect.flip(storage.refresh(addressOf(1), shards))
+      assert.isAtLeast(performance.now() - before, 999)
+      assert.strictEqual(error._tag, "PersistenceError")
+      assert.instanceOf(error.cause, LockStoreError)
+      assert.strictEqual(error.cause.operation, "runner_storage/refresh")
+      for (const failing of [
+        storage.register(runnerOf(1), true),
+        storage.unregister(addressOf(1)),
+        storage.getRunners,
+        storage.setRunnerHealth(addressOf(1), true),
+        storage.release(addressOf(1), shards[0]!),
+        storage.releaseAll(addressOf(1))
+      ]) {
+        assert.strictEqual(
+          (yield* Effect.flip(failing as Effect.Effect<unknown, { _tag: string }>))._tag,
+          "PersistenceError"
+        )
+      }
+    }
   )
 })

@@ -4,14 +4,15 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Option, References } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { Effect, Layer, Option } from "effect"
 import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { impossible, skewedServers } from "../faults/skewedServers.ts"
 import { eventually } from "../kit/eventually.ts"
 import { bare, reconnectsAtOnce } from "../kit/server/bareRedis.ts"
 import { addressOf, idsOf, runnerOf, shardsUpTo, storageOver } from "./storages.ts"
+import { testLiveQuietly, testLive } from "../kit/test.ts"
 
 const over = ({ url }: { readonly url: string }) =>
   IoRedis.layer({ url, commandTimeout: 3000, ioredis: reconnectsAtOnce })
@@ -49,142 +50,133 @@ const assertSizes = Effect.fnUntraced(function* (redis: Redis) {
 })
 
 describe("shards that are refreshed together", () => {
-  it.live(
+  testLive(
     "A runner that refreshes the same shards again, all or some of them, sends one command without any shard",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* RedisServer.start()
-        const { driver, scripts } = recording(server)
-        const [one, two] = [yield* storageOver(driver), yield* storageOver(over(server))]
-        const shards = shardsUpTo(300)
-        yield* one.register(runnerOf(1), true)
-        yield* one.acquire(addressOf(1), shards)
-        yield* one.refresh(addressOf(1), shards)
-        scripts.length = 0
-        for (const asked of [shards, [...shards], shards.slice(5, 6), new Set(shards.slice(7)), shards]) {
-          const ids = idsOf([...asked])
-          assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), asked)), ids)
-        }
-        assert.deepStrictEqual(
-          scripts,
-          Array.from({ length: 5 }, () => "extend")
-        )
-        // nor does an answer belong to the storage
-        ;(yield* one.refresh(addressOf(1), shards)).pop()
-        assert.strictEqual((yield* one.refresh(addressOf(1), shards)).length, 300)
-        assert.deepStrictEqual(yield* two.acquire(addressOf(2), shards), [])
-      }).pipe(Effect.scoped)
-  )
-
-  it.live("A runner without shards that refreshes is kept alive, and extends no lease", () =>
-    Effect.gen(function* () {
+    function* () {
       const server = yield* RedisServer.start()
-      const redis = yield* bare(server)
-      const storage = yield* storageOver(over(server))
-      yield* storage.register(runnerOf(1), true)
-      yield* storage.acquire(addressOf(1), shardsUpTo(3))
-      yield* storage.refresh(addressOf(1), shardsUpTo(3))
-      const before = yield* Effect.promise(() => redis.hgetall(key))
-      yield* eventually(
-        "it is kept alive for longer",
-        Effect.gen(function* () {
-          const [state] = yield* Effect.promise(() => redis.hvals("{effect_cluster}:runners"))
-          assert.deepStrictEqual(yield* storage.refresh(addressOf(1), []), [])
-          const [next] = yield* Effect.promise(() => redis.hvals("{effect_cluster}:runners"))
-          return next! > state!
-        }),
-        (isLonger) => isLonger
-      )
-      assert.deepStrictEqual(yield* Effect.promise(() => redis.hgetall(key)), before)
-      assert.strictEqual((yield* storage.refresh(addressOf(1), shardsUpTo(3))).length, 3)
-    }).pipe(Effect.scoped)
-  )
-
-  it.live("A shard that is named twice is acquired, refreshed and released as one", () =>
-    Effect.gen(function* () {
-      const server = yield* RedisServer.start()
-      const redis = yield* bare(server)
-      const [one, two] = [yield* storageOver(over(server)), yield* storageOver(over(server))]
-      const [first, second] = shardsUpTo(2)
-      const twice = [first!, second!, first!]
-      for (let i = 0; i < 3; i++) {
-        for (const answer of [yield* one.acquire(addressOf(1), twice), yield* one.refresh(addressOf(1), twice)]) {
-          assert.deepStrictEqual(new Set(answer), new Set([first, second]))
-        }
-        yield* assertSizes(redis)
+      const { driver, scripts } = recording(server)
+      const [one, two] = [yield* storageOver(driver), yield* storageOver(over(server))]
+      const shards = shardsUpTo(300)
+      yield* one.register(runnerOf(1), true)
+      yield* one.acquire(addressOf(1), shards)
+      yield* one.refresh(addressOf(1), shards)
+      scripts.length = 0
+      for (const asked of [shards, [...shards], shards.slice(5, 6), new Set(shards.slice(7)), shards]) {
+        const ids = idsOf([...asked])
+        assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), asked)), ids)
       }
-      yield* one.release(addressOf(1), first!)
+      assert.deepStrictEqual(
+        scripts,
+        Array.from({ length: 5 }, () => "extend")
+      )
+      // nor does an answer belong to the storage
+      ;(yield* one.refresh(addressOf(1), shards)).pop()
+      assert.strictEqual((yield* one.refresh(addressOf(1), shards)).length, 300)
+      assert.deepStrictEqual(yield* two.acquire(addressOf(2), shards), [])
+    }
+  )
+
+  testLive("A runner without shards that refreshes is kept alive, and extends no lease", function* () {
+    const server = yield* RedisServer.start()
+    const redis = yield* bare(server)
+    const storage = yield* storageOver(over(server))
+    yield* storage.register(runnerOf(1), true)
+    yield* storage.acquire(addressOf(1), shardsUpTo(3))
+    yield* storage.refresh(addressOf(1), shardsUpTo(3))
+    const before = yield* Effect.promise(() => redis.hgetall(key))
+    yield* eventually(
+      "it is kept alive for longer",
+      Effect.gen(function* () {
+        const [state] = yield* Effect.promise(() => redis.hvals("{effect_cluster}:runners"))
+        assert.deepStrictEqual(yield* storage.refresh(addressOf(1), []), [])
+        const [next] = yield* Effect.promise(() => redis.hvals("{effect_cluster}:runners"))
+        return next! > state!
+      }),
+      (isLonger) => isLonger
+    )
+    assert.deepStrictEqual(yield* Effect.promise(() => redis.hgetall(key)), before)
+    assert.strictEqual((yield* storage.refresh(addressOf(1), shardsUpTo(3))).length, 3)
+  })
+
+  testLive("A shard that is named twice is acquired, refreshed and released as one", function* () {
+    const server = yield* RedisServer.start()
+    const redis = yield* bare(server)
+    const [one, two] = [yield* storageOver(over(server)), yield* storageOver(over(server))]
+    const [first, second] = shardsUpTo(2)
+    const twice = [first!, second!, first!]
+    for (let i = 0; i < 3; i++) {
+      for (const answer of [yield* one.acquire(addressOf(1), twice), yield* one.refresh(addressOf(1), twice)]) {
+        assert.deepStrictEqual(new Set(answer), new Set([first, second]))
+      }
       yield* assertSizes(redis)
-      assert.deepStrictEqual(yield* one.refresh(addressOf(1), [second!]), [second!])
-      assert.deepStrictEqual(yield* two.acquire(addressOf(2), twice), [first!])
-    }).pipe(Effect.scoped)
-  )
+    }
+    yield* one.release(addressOf(1), first!)
+    yield* assertSizes(redis)
+    assert.deepStrictEqual(yield* one.refresh(addressOf(1), [second!]), [second!])
+    assert.deepStrictEqual(yield* two.acquire(addressOf(2), twice), [first!])
+  })
 
-  it.live(
+  testLive(
     "A shard that its runner does not refresh is free when its lease is over, although the runner refreshes others",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* RedisServer.start()
-        const [one, two] = [yield* storageOver(over(server), { lease: "2 seconds" }), yield* storageOver(over(server))]
-        const [kept, abandoned] = [shardsUpTo(3), shardsUpTo(4).slice(3)]
-        yield* one.acquire(addressOf(1), kept)
-        yield* one.refresh(addressOf(1), kept)
-        // as when Sharding gives up before the reply
-        yield* one.acquire(addressOf(1), abandoned)
-        yield* eventually(
-          "another runner acquires it",
-          Effect.andThen(one.refresh(addressOf(1), kept), two.acquire(addressOf(2), abandoned)),
-          (acquired) => acquired.length === 1
-        )
-      }).pipe(Effect.scoped)
-  )
-
-  it.live(
-    "A release that Redis runs after the shard was acquired and refreshed again is noticed at the next refresh",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* RedisServer.start()
-        let late: Effect.Effect<unknown> | undefined
-        const driver = Layer.effect(
-          RedisDriver.RedisDriver,
-          Effect.map(RedisDriver.RedisDriver, (driver) => ({
-            ...driver,
-            eval: (...args: Parameters<typeof driver.eval>) => {
-              if (args[0].name !== "runner_storage/release" || late !== undefined) return driver.eval(...args)
-              late = Effect.exit(driver.eval(...args))
-              return Effect.fail(RedisDriver.makeError(new Error("ERR held back")))
-            }
-          }))
-        ).pipe(Layer.provide(over(server)))
-        const [one, two] = [yield* storageOver(driver), yield* storageOver(over(server))]
-        const shards = shardsUpTo(3)
-        yield* one.acquire(addressOf(1), shards)
-        yield* one.refresh(addressOf(1), shards)
-        yield* Effect.flip(one.release(addressOf(1), shards[1]!))
-        yield* one.acquire(addressOf(1), shards)
-        assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), shards)), [1, 2, 3])
-        yield* late!
-        assert.deepStrictEqual(idsOf(yield* two.acquire(addressOf(2), shards)), [2])
-        assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), shards)), [1, 3])
-        assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), [shards[1]!])), [])
-      }).pipe(Effect.scoped)
-  )
-
-  it.live("A runner whose shards were lost in Redis gets an empty refresh", () =>
-    Effect.gen(function* () {
+    function* () {
       const server = yield* RedisServer.start()
-      const redis = yield* bare(server)
-      const storage = yield* storageOver(over(server))
-      const shards = shardsUpTo(3)
-      yield* storage.acquire(addressOf(1), shards)
-      yield* storage.refresh(addressOf(1), shards)
-      yield* storage.refresh(addressOf(1), shards)
-      yield* Effect.promise(() => redis.del(key))
-      assert.deepStrictEqual(yield* storage.refresh(addressOf(1), shards), [])
-      yield* storage.acquire(addressOf(1), shards)
-      assert.deepStrictEqual(idsOf(yield* storage.refresh(addressOf(1), shards)), [1, 2, 3])
-    }).pipe(Effect.scoped)
+      const [one, two] = [yield* storageOver(over(server), { lease: "2 seconds" }), yield* storageOver(over(server))]
+      const [kept, abandoned] = [shardsUpTo(3), shardsUpTo(4).slice(3)]
+      yield* one.acquire(addressOf(1), kept)
+      yield* one.refresh(addressOf(1), kept)
+      // as when Sharding gives up before the reply
+      yield* one.acquire(addressOf(1), abandoned)
+      yield* eventually(
+        "another runner acquires it",
+        Effect.andThen(one.refresh(addressOf(1), kept), two.acquire(addressOf(2), abandoned)),
+        (acquired) => acquired.length === 1
+      )
+    }
   )
+
+  testLive(
+    "A release that Redis runs after the shard was acquired and refreshed again is noticed at the next refresh",
+    function* () {
+      const server = yield* RedisServer.start()
+      let late: Effect.Effect<unknown> | undefined
+      const driver = Layer.effect(
+        RedisDriver.RedisDriver,
+        Effect.map(RedisDriver.RedisDriver, (driver) => ({
+          ...driver,
+          eval: (...args: Parameters<typeof driver.eval>) => {
+            if (args[0].name !== "runner_storage/release" || late !== undefined) return driver.eval(...args)
+            late = Effect.exit(driver.eval(...args))
+            return Effect.fail(RedisDriver.makeError(new Error("ERR held back")))
+          }
+        }))
+      ).pipe(Layer.provide(over(server)))
+      const [one, two] = [yield* storageOver(driver), yield* storageOver(over(server))]
+      const shards = shardsUpTo(3)
+      yield* one.acquire(addressOf(1), shards)
+      yield* one.refresh(addressOf(1), shards)
+      yield* Effect.flip(one.release(addressOf(1), shards[1]!))
+      yield* one.acquire(addressOf(1), shards)
+      assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), shards)), [1, 2, 3])
+      yield* late!
+      assert.deepStrictEqual(idsOf(yield* two.acquire(addressOf(2), shards)), [2])
+      assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), shards)), [1, 3])
+      assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), [shards[1]!])), [])
+    }
+  )
+
+  testLive("A runner whose shards were lost in Redis gets an empty refresh", function* () {
+    const server = yield* RedisServer.start()
+    const redis = yield* bare(server)
+    const storage = yield* storageOver(over(server))
+    const shards = shardsUpTo(3)
+    yield* storage.acquire(addressOf(1), shards)
+    yield* storage.refresh(addressOf(1), shards)
+    yield* storage.refresh(addressOf(1), shards)
+    yield* Effect.promise(() => redis.del(key))
+    assert.deepStrictEqual(yield* storage.refresh(addressOf(1), shards), [])
+    yield* storage.acquire(addressOf(1), shards)
+    assert.deepStrictEqual(idsOf(yield* storage.refresh(addressOf(1), shards)), [1, 2, 3])
+  })
 })
 
 /** A runner that holds three shards, and another one that could take them, on a server whose clock is set. */
@@ -204,155 +196,147 @@ if (impossible !== undefined)
   console.log(`The tests of leases on a server whose clock is set are skipped: ${impossible}`)
 
 describe.skipIf(impossible !== undefined)("leases on a server whose clock is set", () => {
-  it.live(
+  testLiveQuietly(
     "A runner whose shard was taken over gets none of its shards back, even if the server's clock is set back",
-    () =>
-      Effect.gen(function* () {
-        const { one, setClock, shards, two } = yield* onAClockThatIsSet
-        assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), shards)), [1, 2, 3])
-        yield* setClock(3600)
-        assert.deepStrictEqual(idsOf(yield* two.acquire(addressOf(2), shards.slice(1, 2))), [2])
-        yield* setClock(0)
-        assert.deepStrictEqual(yield* one.refresh(addressOf(1), shards), [])
-      }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Error"))
+    function* () {
+      const { one, setClock, shards, two } = yield* onAClockThatIsSet
+      assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), shards)), [1, 2, 3])
+      yield* setClock(3600)
+      assert.deepStrictEqual(idsOf(yield* two.acquire(addressOf(2), shards.slice(1, 2))), [2])
+      yield* setClock(0)
+      assert.deepStrictEqual(yield* one.refresh(addressOf(1), shards), [])
+    }
   )
 
-  it.live(
+  testLiveQuietly(
     "A lease that is over by the server's clock is not extended, though nobody took its shards and the runner's own clock is behind",
-    () =>
-      Effect.gen(function* () {
-        const { one, setClock, shards, two } = yield* onAClockThatIsSet
-        yield* one.refresh(addressOf(1), shards)
-        assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), shards)), [1, 2, 3])
-        yield* setClock(3600)
-        assert.deepStrictEqual(yield* one.refresh(addressOf(1), shards), [])
-        yield* setClock(0)
-        assert.deepStrictEqual(yield* one.refresh(addressOf(1), shards), [])
-        assert.deepStrictEqual(idsOf(yield* two.acquire(addressOf(2), shards)), [1, 2, 3])
-      }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Error"))
+    function* () {
+      const { one, setClock, shards, two } = yield* onAClockThatIsSet
+      yield* one.refresh(addressOf(1), shards)
+      assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), shards)), [1, 2, 3])
+      yield* setClock(3600)
+      assert.deepStrictEqual(yield* one.refresh(addressOf(1), shards), [])
+      yield* setClock(0)
+      assert.deepStrictEqual(yield* one.refresh(addressOf(1), shards), [])
+      assert.deepStrictEqual(idsOf(yield* two.acquire(addressOf(2), shards)), [1, 2, 3])
+    }
   )
 
-  it.live(
+  testLiveQuietly(
     "Whatever runners do and whatever time passes, a shard has one owner and a refresh answers with exactly the shards that are held",
-    () =>
-      Effect.gen(function* () {
-        const [place] = yield* skewedServers([0])
-        const { redis, server, setClock } = place!
-        const seed = Date.now() % 1_000_000
-        let state = seed
-        const random = (below: number): number => {
-          state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff
-          return Math.floor((state / 0x80000000) * below)
-        }
-        const shards = shardsUpTo(8)
-        let hour = 0
-        const leaseHours = [0.5, 1.5] as const
-        const loses = [false, false]
-        const processes = yield* Effect.forEach([0, 1], (index) =>
-          storageOver(
-            Layer.effect(
-              RedisDriver.RedisDriver,
-              Effect.map(RedisDriver.RedisDriver, (driver) => ({
-                ...driver,
-                eval: (...args: Parameters<typeof driver.eval>) =>
-                  Effect.flatMap(driver.eval(...args), (reply) =>
-                    loses[index]
-                      ? Effect.fail(RedisDriver.makeError(new Error("ERR the reply was lost")))
-                      : Effect.succeed(reply)
-                  )
-              }))
-            ).pipe(Layer.provide(over(server))),
-            { lease: leaseHours[index]! * 3_600_000 }
-          )
+    function* () {
+      const [place] = yield* skewedServers([0])
+      const { redis, server, setClock } = place!
+      const seed = Date.now() % 1_000_000
+      let state = seed
+      const random = (below: number): number => {
+        state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff
+        return Math.floor((state / 0x80000000) * below)
+      }
+      const shards = shardsUpTo(8)
+      let hour = 0
+      const leaseHours = [0.5, 1.5] as const
+      const loses = [false, false]
+      const processes = yield* Effect.forEach([0, 1], (index) =>
+        storageOver(
+          Layer.effect(
+            RedisDriver.RedisDriver,
+            Effect.map(RedisDriver.RedisDriver, (driver) => ({
+              ...driver,
+              eval: (...args: Parameters<typeof driver.eval>) =>
+                Effect.flatMap(driver.eval(...args), (reply) =>
+                  loses[index]
+                    ? Effect.fail(RedisDriver.makeError(new Error("ERR the reply was lost")))
+                    : Effect.succeed(reply)
+                )
+            }))
+          ).pipe(Layer.provide(over(server))),
+          { lease: leaseHours[index]! * 3_600_000 }
         )
+      )
 
-        /** Who holds which shard in Redis, and until when. */
-        const owned = Effect.gen(function* () {
-          const [[seconds], fields] = yield* Effect.promise(() => Promise.all([redis.time(), redis.hgetall(key)]))
-          const held = new Map<number, { readonly owner: number; readonly until: number }>()
-          for (const { id } of shards) {
-            const lease = fields[`default:${id}`] ?? ""
-            const until = Number(fields[lease]?.slice(0, 13) ?? 0)
-            if (until > Number(seconds) * 1000) held.set(id, { owner: Number(/:(\d+) /.exec(lease)![1]), until })
-          }
-          return { held, now: Number(seconds) * 1000 }
-        })
-
-        /** What each process has been granted, and was not told to have lost. */
-        const granted = [new Set<number>(), new Set<number>()]
-        const history: Array<string> = []
-        const operations = [
-          "acquire",
-          ...Array.from({ length: 7 }, () => "refresh" as const),
-          "release",
-          "pass"
-        ] as const
-        /** What each process has kept by its last refresh: mostly it refreshes that again, or a part of it. */
-        const last = [shards, shards]
-
-        for (let step = 0; step < 400; step++) {
-          const index = random(2)
-          const storage = processes[index]!
-          const address = addressOf(index)
-          const known = granted[index]!
-          const drawn = operations[random(operations.length)]!
-          const operation = drawn === "release" && random(4) === 0 ? "releaseAll" : drawn
-          const candidates = operation === "refresh" && random(8) > 0 ? last[index]! : shards
-          const asked = random(4) > 0 ? candidates : candidates.filter(() => random(2) === 0)
-          const ids = idsOf(asked)
-          if (operation === "pass") {
-            yield* setClock(++hour * 3600)
-            continue
-          }
-          loses[index] = random(10) === 0
-          history.push(`${index} ${operation} ${ids}${loses[index] ? ", reply lost" : ""}, hour ${hour}`)
-          const context = () => `seed ${seed}\n${history.slice(-40).join("\n")}`
-          const before = (yield* owned).held
-          const isMine = (id: number) => before.get(id)?.owner === index
-
-          let told: ReadonlyArray<number> = []
-          if (operation === "acquire") {
-            told = ids.filter((id) => isMine(id) || !before.has(id))
-            const answer = yield* Effect.option(storage.acquire(address, asked))
-            if (Option.isSome(answer)) {
-              assert.deepStrictEqual(idsOf(answer.value), told, context())
-              for (const id of ids) known.delete(id)
-              for (const id of told) known.add(id)
-            }
-          } else if (operation === "refresh") {
-            told = ids.filter((id) => isMine(id) && known.has(id))
-            const answer = yield* Effect.option(storage.refresh(address, asked))
-            if (Option.isSome(answer)) {
-              assert.deepStrictEqual(idsOf(answer.value), told, context())
-              for (const id of ids) if (!told.includes(id)) known.delete(id)
-              last[index] = told.length > 0 ? answer.value : shards
-            } else told = []
-          } else if (operation === "release") {
-            const shard = shards[random(shards.length)]!
-            yield* Effect.ignore(storage.release(address, shard))
-            known.delete(shard.id)
-            before.delete(isMine(shard.id) ? shard.id : 0)
-          } else {
-            yield* Effect.ignore(storage.releaseAll(address))
-            known.clear()
-            for (const { id } of shards) if (isMine(id)) before.delete(id)
-          }
-          loses[index] = false
-
-          const after = yield* owned
-          for (const { id } of shards) {
-            const [was, is] = [before.get(id), after.held.get(id)]
-            if (told.includes(id)) {
-              assert.strictEqual(is?.owner, index, context())
-              assert.isAtLeast(is!.until, after.now + (leaseHours[index]! * 60 - 1) * 60_000, context())
-            } else if (was === undefined || was.owner !== index) assert.deepStrictEqual(is, was, context())
-            else {
-              assert.strictEqual(is?.owner, index, context())
-              assert.isAtLeast(is!.until, was.until, context())
-            }
-          }
-          yield* assertSizes(redis)
+      /** Who holds which shard in Redis, and until when. */
+      const owned = Effect.gen(function* () {
+        const [[seconds], fields] = yield* Effect.promise(() => Promise.all([redis.time(), redis.hgetall(key)]))
+        const held = new Map<number, { readonly owner: number; readonly until: number }>()
+        for (const { id } of shards) {
+          const lease = fields[`default:${id}`] ?? ""
+          const until = Number(fields[lease]?.slice(0, 13) ?? 0)
+          if (until > Number(seconds) * 1000) held.set(id, { owner: Number(/:(\d+) /.exec(lease)![1]), until })
         }
-      }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Error"))
+        return { held, now: Number(seconds) * 1000 }
+      })
+
+      /** What each process has been granted, and was not told to have lost. */
+      const granted = [new Set<number>(), new Set<number>()]
+      const history: Array<string> = []
+      const operations = ["acquire", ...Array.from({ length: 7 }, () => "refresh" as const), "release", "pass"] as const
+      /** What each process has kept by its last refresh: mostly it refreshes that again, or a part of it. */
+      const last = [shards, shards]
+
+      for (let step = 0; step < 400; step++) {
+        const index = random(2)
+        const storage = processes[index]!
+        const address = addressOf(index)
+        const known = granted[index]!
+        const drawn = operations[random(operations.length)]!
+        const operation = drawn === "release" && random(4) === 0 ? "releaseAll" : drawn
+        const candidates = operation === "refresh" && random(8) > 0 ? last[index]! : shards
+        const asked = random(4) > 0 ? candidates : candidates.filter(() => random(2) === 0)
+        const ids = idsOf(asked)
+        if (operation === "pass") {
+          yield* setClock(++hour * 3600)
+          continue
+        }
+        loses[index] = random(10) === 0
+        history.push(`${index} ${operation} ${ids}${loses[index] ? ", reply lost" : ""}, hour ${hour}`)
+        const context = () => `seed ${seed}\n${history.slice(-40).join("\n")}`
+        const before = (yield* owned).held
+        const isMine = (id: number) => before.get(id)?.owner === index
+
+        let told: ReadonlyArray<number> = []
+        if (operation === "acquire") {
+          told = ids.filter((id) => isMine(id) || !before.has(id))
+          const answer = yield* Effect.option(storage.acquire(address, asked))
+          if (Option.isSome(answer)) {
+            assert.deepStrictEqual(idsOf(answer.value), told, context())
+            for (const id of ids) known.delete(id)
+            for (const id of told) known.add(id)
+          }
+        } else if (operation === "refresh") {
+          told = ids.filter((id) => isMine(id) && known.has(id))
+          const answer = yield* Effect.option(storage.refresh(address, asked))
+          if (Option.isSome(answer)) {
+            assert.deepStrictEqual(idsOf(answer.value), told, context())
+            for (const id of ids) if (!told.includes(id)) known.delete(id)
+            last[index] = told.length > 0 ? answer.value : shards
+          } else told = []
+        } else if (operation === "release") {
+          const shard = shards[random(shards.length)]!
+          yield* Effect.ignore(storage.release(address, shard))
+          known.delete(shard.id)
+          before.delete(isMine(shard.id) ? shard.id : 0)
+        } else {
+          yield* Effect.ignore(storage.releaseAll(address))
+          known.clear()
+          for (const { id } of shards) if (isMine(id)) before.delete(id)
+        }
+        loses[index] = false
+
+        const after = yield* owned
+        for (const { id } of shards) {
+          const [was, is] = [before.get(id), after.held.get(id)]
+          if (told.includes(id)) {
+            assert.strictEqual(is?.owner, index, context())
+            assert.isAtLeast(is!.until, after.now + (leaseHours[index]! * 60 - 1) * 60_000, context())
+          } else if (was === undefined || was.owner !== index) assert.deepStrictEqual(is, was, context())
+          else {
+            assert.strictEqual(is?.owner, index, context())
+            assert.isAtLeast(is!.until, was.until, context())
+          }
+        }
+        yield* assertSizes(redis)
+      }
+    }
   )
 })

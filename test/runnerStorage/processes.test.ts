@@ -2,51 +2,51 @@
  * A cluster for real: three runner processes that talk over sockets, 300 shards, entities, a singleton and a cron job; runners are killed,
  * stopped and told to end. `pnpm runners` does the same for longer, at random.
  */
-import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, References, Schedule } from "effect"
+import { assert } from "@effect/vitest"
+import { Effect, Fiber, Schedule } from "effect"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assertNone, openSite } from "./site.ts"
+import { testLiveQuietly } from "../kit/test.ts"
 
 const leaseMillis = 3000
 
-it.live(
+testLiveQuietly(
   "Runners that are killed, stopped and told to end lose their shards to others within a lease and two seconds, and nothing runs twice at once",
-  () =>
-    Effect.gen(function* () {
-      const server = yield* RedisServer.start()
-      const site = yield* openSite({ url: server.url, leaseMillis })
-      const [one, two, three] = [yield* site.start(), yield* site.start(), yield* site.start()]
-      yield* site.balanced([one, two, three], yield* site.serverMillis)
-      const traffic = yield* site.send(30).pipe(Effect.repeat(Schedule.spaced(250)), Effect.forkScoped)
-      yield* Effect.sleep(500)
+  function* () {
+    const server = yield* RedisServer.start()
+    const site = yield* openSite({ url: server.url, leaseMillis })
+    const [one, two, three] = [yield* site.start(), yield* site.start(), yield* site.start()]
+    yield* site.balanced([one, two, three], yield* site.serverMillis)
+    const traffic = yield* site.send(30).pipe(Effect.repeat(Schedule.spaced(250)), Effect.forkScoped)
+    yield* Effect.sleep(500)
 
-      const killed = yield* site.serverMillis
-      yield* one.signal("SIGKILL")
-      const afterKill = yield* site.balanced([two, three], killed)
-      assert.isAtMost(afterKill - (yield* site.lagSince([two, three], killed)), leaseMillis + 2000, "after a kill")
+    const killed = yield* site.serverMillis
+    yield* one.signal("SIGKILL")
+    const afterKill = yield* site.balanced([two, three], killed)
+    assert.isAtMost(afterKill - (yield* site.lagSince([two, three], killed)), leaseMillis + 2000, "after a kill")
 
-      const four = yield* site.start(one.port)
-      yield* site.balanced([two, three, four], killed)
+    const four = yield* site.start(one.port)
+    yield* site.balanced([two, three, four], killed)
 
-      // each entity has messages for seconds: what has come to it when it is stopped must not all run when it continues
-      yield* site.send(30).pipe(Effect.repeat({ times: 40 }))
-      const stop = yield* site.stop(two)
-      const afterStop = yield* site.balanced([three, four], stop.from)
-      assert.isAtMost(afterStop - (yield* site.lagSince([three, four], stop.from)), leaseMillis + 2000, "after a stop")
-      yield* stop.resume
-      yield* site.balanced([two, three, four], stop.from)
+    // each entity has messages for seconds: what has come to it when it is stopped must not all run when it continues
+    yield* site.send(30).pipe(Effect.repeat({ times: 40 }))
+    const stop = yield* site.stop(two)
+    const afterStop = yield* site.balanced([three, four], stop.from)
+    assert.isAtMost(afterStop - (yield* site.lagSince([three, four], stop.from)), leaseMillis + 2000, "after a stop")
+    yield* stop.resume
+    yield* site.balanced([two, three, four], stop.from)
 
-      const told = yield* site.serverMillis
-      yield* three.signal("SIGTERM")
-      const afterEnd = yield* site.balanced([two, four], told)
-      assert.isAtMost(afterEnd - (yield* site.lagSince([two, four], told)), leaseMillis + 2000, "after an end")
-      yield* three.ended
+    const told = yield* site.serverMillis
+    yield* three.signal("SIGTERM")
+    const afterEnd = yield* site.balanced([two, four], told)
+    assert.isAtMost(afterEnd - (yield* site.lagSince([two, four], told)), leaseMillis + 2000, "after an end")
+    yield* three.ended
 
-      yield* Fiber.interrupt(traffic)
-      yield* site.allHandled
-      assertNone(yield* site.violations)
-      console.log(
-        `taken over: killed ${afterKill} ms, stopped ${afterStop} ms, ended ${afterEnd} ms; ${yield* site.summary}`
-      )
-    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Error"))
+    yield* Fiber.interrupt(traffic)
+    yield* site.allHandled
+    assertNone(yield* site.violations)
+    console.log(
+      `taken over: killed ${afterKill} ms, stopped ${afterStop} ms, ended ${afterEnd} ms; ${yield* site.summary}`
+    )
+  }
 )

@@ -2,7 +2,7 @@
  * Grants that replicas acknowledge, on a cluster: each master has replicas of its own.
  */
 import { RedisCluster, type RedisServer } from "@effect-redis-lock/testing"
-import { assert, describe, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { Lock, LockNotReplicated } from "effect-redis-lock"
 import { eventually, soon } from "../kit/eventually.ts"
@@ -10,6 +10,7 @@ import { storeError } from "../kit/exits.ts"
 import { enter } from "../kit/sections.ts"
 import { clusterClient } from "../kit/server/cluster.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import { testLive } from "../kit/test.ts"
 
 const acknowledge = { replicas: "all", within: "2 minutes" } as const
 const soonGivenUp = { replicas: "all", within: "100 millis" } as const
@@ -27,90 +28,82 @@ const replicaOf = Effect.fnUntraced(function* (cluster: RedisCluster.RedisCluste
   return assert.fail(`the master on port ${master.port} has no replica`)
 })
 
-describe("grants on a cluster that replicas acknowledge", () => {
-  it.live(
-    "On a cluster a grant is on its own master's replica before the section begins, and other masters' replicas do not count",
-    () =>
-      Effect.gen(function* () {
-        const cluster = yield* RedisCluster.start({ replicas: 1 })
-        const { run } = yield* clusterClient(cluster, { acknowledge })
-        const replicas = new Map<RedisServer.RedisServer, RedisServer.RedisServer>()
-        const owners = new Map<string, RedisServer.RedisServer>()
-        for (const name of names) {
-          const owner = yield* cluster.ownerOf(yield* cluster.slotOf(name))
-          owners.set(name, owner)
-          if (!replicas.has(owner)) replicas.set(owner, yield* replicaOf(cluster, owner))
-        }
-        assert.strictEqual(replicas.size, 3)
-        yield* run(
-          Effect.forEach(
-            names,
-            Effect.fnUntraced(function* (name) {
-              const replica = yield* bare(replicas.get(owners.get(name)!)!)
-              yield* Effect.promise(async () => {
-                await replica.call("READONLY")
-                assert.strictEqual(await replica.exists(name), 1, name)
-              }).pipe(Lock.withLock(name))
-            }, Effect.scoped),
-            { concurrency: "unbounded", discard: true }
-          )
-        )
-        const [stopped, replica] = [...replicas][0]!
-        yield* replica.pause
-        for (const name of names) {
-          const asked = yield* Effect.exit(run(Lock.withLock(Effect.void, name, { acknowledge: soonGivenUp })))
-          assert.strictEqual(asked._tag, owners.get(name) === stopped ? "Failure" : "Success", name)
-          if (asked._tag === "Success") continue
-          const { cause } = storeError(asked)
-          assert.instanceOf(cause, LockNotReplicated)
-          assert.include(cause, { lock: name, wanted: 1, acknowledged: 0 })
-        }
-        yield* replica.resume
-        for (const name of names) yield* run(Lock.withLock(Effect.void, name))
-      }).pipe(Effect.scoped)
-  )
+testLive(
+  "On a cluster a grant is on its own master's replica before the section begins, and other masters' replicas do not count",
+  function* () {
+    const cluster = yield* RedisCluster.start({ replicas: 1 })
+    const { run } = yield* clusterClient(cluster, { acknowledge })
+    const replicas = new Map<RedisServer.RedisServer, RedisServer.RedisServer>()
+    const owners = new Map<string, RedisServer.RedisServer>()
+    for (const name of names) {
+      const owner = yield* cluster.ownerOf(yield* cluster.slotOf(name))
+      owners.set(name, owner)
+      if (!replicas.has(owner)) replicas.set(owner, yield* replicaOf(cluster, owner))
+    }
+    assert.strictEqual(replicas.size, 3)
+    yield* run(
+      Effect.forEach(
+        names,
+        Effect.fnUntraced(function* (name) {
+          const replica = yield* bare(replicas.get(owners.get(name)!)!)
+          yield* Effect.promise(async () => {
+            await replica.call("READONLY")
+            assert.strictEqual(await replica.exists(name), 1, name)
+          }).pipe(Lock.withLock(name))
+        }, Effect.scoped),
+        { concurrency: "unbounded", discard: true }
+      )
+    )
+    const [stopped, replica] = [...replicas][0]!
+    yield* replica.pause
+    for (const name of names) {
+      const asked = yield* Effect.exit(run(Lock.withLock(Effect.void, name, { acknowledge: soonGivenUp })))
+      assert.strictEqual(asked._tag, owners.get(name) === stopped ? "Failure" : "Success", name)
+      if (asked._tag === "Success") continue
+      const { cause } = storeError(asked)
+      assert.instanceOf(cause, LockNotReplicated)
+      assert.include(cause, { lock: name, wanted: 1, acknowledged: 0 })
+    }
+    yield* replica.resume
+    for (const name of names) yield* run(Lock.withLock(Effect.void, name))
+  }
+)
 
-  it.live(
-    "On a cluster a lock that the replica acknowledged is still held when that has taken over, and its slot may move",
-    () =>
-      Effect.gen(function* () {
-        const cluster = yield* RedisCluster.start({ replicas: 1, nodeTimeout: "1 second" })
-        const options = { acknowledge, watchdogLeaseTime: "1 minute", commandTimeout: "1 second" } as const
-        const holder = yield* clusterClient(cluster, options)
-        const rival = yield* clusterClient(cluster, options)
-        const slot = yield* cluster.slotOf("a")
-        const section = yield* enter(holder, "a")
-        const before = yield* cluster.ownerOf(slot)
-        const other = yield* cluster.ownerOf((slot + 8192) % 16384)
-        yield* before.kill
-        const after = yield* eventually(
-          "the replica has taken over",
-          cluster.ownerOf(slot),
-          (owner) => owner !== before
-        )
-        assert.strictEqual(
-          yield* Effect.scoped(Effect.flatMap(bare(after), (redis) => Effect.promise(() => redis.exists("a")))),
-          1
-        )
-        // it has no replica now, which the cluster's next one must be
-        yield* before.restart
-        yield* cluster.ok
-        assert.isTrue(
-          yield* eventually(
-            "the cluster answers",
-            Effect.orElseSucceed(rival.run(Lock.isLocked("a")), () => false),
-            Boolean
-          )
-        )
-        assert.isTrue(yield* section.holding.isHeld)
-        yield* section.finish
-        yield* cluster.moveSlot(slot, other)
-        yield* soon(
-          "the lock is acquired where it has moved",
-          Effect.retry(rival.run(Lock.withLock(Effect.void, "a")), {
-            while: (error) => error._tag === "LockStoreError" && error.isTransient
-          })
-        )
-      }).pipe(Effect.scoped)
-  )
-})
+testLive(
+  "On a cluster a lock that the replica acknowledged is still held when that has taken over, and its slot may move",
+  function* () {
+    const cluster = yield* RedisCluster.start({ replicas: 1, nodeTimeout: "1 second" })
+    const options = { acknowledge, watchdogLeaseTime: "1 minute", commandTimeout: "1 second" } as const
+    const holder = yield* clusterClient(cluster, options)
+    const rival = yield* clusterClient(cluster, options)
+    const slot = yield* cluster.slotOf("a")
+    const section = yield* enter(holder, "a")
+    const before = yield* cluster.ownerOf(slot)
+    const other = yield* cluster.ownerOf((slot + 8192) % 16384)
+    yield* before.kill
+    const after = yield* eventually("the replica has taken over", cluster.ownerOf(slot), (owner) => owner !== before)
+    assert.strictEqual(
+      yield* Effect.scoped(Effect.flatMap(bare(after), (redis) => Effect.promise(() => redis.exists("a")))),
+      1
+    )
+    // it has no replica now, which the cluster's next one must be
+    yield* before.restart
+    yield* cluster.ok
+    assert.isTrue(
+      yield* eventually(
+        "the cluster answers",
+        Effect.orElseSucceed(rival.run(Lock.isLocked("a")), () => false),
+        Boolean
+      )
+    )
+    assert.isTrue(yield* section.holding.isHeld)
+    yield* section.finish
+    yield* cluster.moveSlot(slot, other)
+    yield* soon(
+      "the lock is acquired where it has moved",
+      Effect.retry(rival.run(Lock.withLock(Effect.void, "a")), {
+        while: (error) => error._tag === "LockStoreError" && error.isTransient
+      })
+    )
+  }
+)

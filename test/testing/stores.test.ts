@@ -5,62 +5,57 @@ import { Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { readFileSync } from "node:fs"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
+import { testsWith } from "../kit/test.ts"
 
 const locks = RedisLock.layerFromStore().pipe(
   Layer.provideMerge(FailingStore.layer),
   Layer.provideMerge(Layer.fresh(LockStore.layerMemory))
 )
 
+const test = testsWith(locks, it.effect)
+
 const section = Lock.withLock(Effect.succeed("done"), "ledger")
 
 describe("the failing store", () => {
-  it.effect("A failing store fails with the reason that it was given, until it is repaired", () =>
-    Effect.gen(function* () {
-      const store = yield* FailingStore.FailingStore
-      assert.strictEqual(yield* section, "done")
-      yield* store.fail({ reason: "OutOfMemory" })
-      const error = yield* Effect.flip(section)
-      assert.deepInclude(error, { _tag: "LockStoreError", reason: "OutOfMemory", lock: "ledger" })
-      yield* store.repair
-      assert.strictEqual(yield* section, "done")
-      assert.strictEqual(yield* store.failures, 1)
-    }).pipe(Effect.provide(locks))
-  )
+  test("A failing store fails with the reason that it was given, until it is repaired", function* () {
+    const store = yield* FailingStore.FailingStore
+    assert.strictEqual(yield* section, "done")
+    yield* store.fail({ reason: "OutOfMemory" })
+    const error = yield* Effect.flip(section)
+    assert.deepInclude(error, { _tag: "LockStoreError", reason: "OutOfMemory", lock: "ledger" })
+    yield* store.repair
+    assert.strictEqual(yield* section, "done")
+    assert.strictEqual(yield* store.failures, 1)
+  })
 
-  it.effect("A failing store fails only the operations that are named", () =>
-    Effect.gen(function* () {
-      const store = yield* FailingStore.FailingStore
-      yield* store.fail({ reason: "NoPermission", operations: ["lock/inspect"] })
-      assert.strictEqual(yield* section, "done")
-      const error = yield* Effect.flip(Lock.isLocked("ledger"))
-      assert.deepInclude(error, { _tag: "LockStoreError", reason: "NoPermission" })
-    }).pipe(Effect.provide(locks))
-  )
+  test("A failing store fails only the operations that are named", function* () {
+    const store = yield* FailingStore.FailingStore
+    yield* store.fail({ reason: "NoPermission", operations: ["lock/inspect"] })
+    assert.strictEqual(yield* section, "done")
+    const error = yield* Effect.flip(Lock.isLocked("ledger"))
+    assert.deepInclude(error, { _tag: "LockStoreError", reason: "NoPermission" })
+  })
 
-  it.effect("A failing store that loses the reply of an acquisition has carried it out", () =>
-    Effect.gen(function* () {
-      const store = yield* FailingStore.FailingStore
-      const below = yield* LockStore.LockStore
-      const key = ["ledger", "redisson_lock_token:{ledger}"]
-      const acquire = runOperation(below, "lock/acquire", key, ["owner:1", 30_000, 60_000, "", Number.MAX_SAFE_INTEGER])
-      yield* store.fail({ operations: ["lock/acquire"], carriedOut: true })
-      const error = yield* Effect.flip(acquire)
-      assert.deepInclude(error, { _tag: "LockStoreError", reason: "ConnectionLost", isOutcomeUnknown: true })
-      assert.strictEqual(yield* typeOfKeyIn(below, "ledger"), "hash")
-    }).pipe(Effect.provide(locks))
-  )
+  test("A failing store that loses the reply of an acquisition has carried it out", function* () {
+    const store = yield* FailingStore.FailingStore
+    const below = yield* LockStore.LockStore
+    const key = ["ledger", "redisson_lock_token:{ledger}"]
+    const acquire = runOperation(below, "lock/acquire", key, ["owner:1", 30_000, 60_000, "", Number.MAX_SAFE_INTEGER])
+    yield* store.fail({ operations: ["lock/acquire"], carriedOut: true })
+    const error = yield* Effect.flip(acquire)
+    assert.deepInclude(error, { _tag: "LockStoreError", reason: "ConnectionLost", isOutcomeUnknown: true })
+    assert.strictEqual(yield* typeOfKeyIn(below, "ledger"), "hash")
+  })
 
-  it.effect("A lock whose grant a failing store has lost is rolled back", () =>
-    Effect.gen(function* () {
-      const store = yield* FailingStore.FailingStore
-      const below = yield* LockStore.LockStore
-      yield* store.fail({ operations: ["lock/acquire"], carriedOut: true })
-      const error = yield* Effect.flip(Lock.withLock(Effect.void, "ledger", { waitTime: 0 }))
-      assert.deepInclude(error, { _tag: "LockStoreError", reason: "ConnectionLost" })
-      assert.strictEqual(yield* typeOfKeyIn(below, "ledger"), "none")
-      assert.strictEqual(yield* typeOfKeyIn(below, "redisson_lock_token:{ledger}"), "string")
-    }).pipe(Effect.provide(locks))
-  )
+  test("A lock whose grant a failing store has lost is rolled back", function* () {
+    const store = yield* FailingStore.FailingStore
+    const below = yield* LockStore.LockStore
+    yield* store.fail({ operations: ["lock/acquire"], carriedOut: true })
+    const error = yield* Effect.flip(Lock.withLock(Effect.void, "ledger", { waitTime: 0 }))
+    assert.deepInclude(error, { _tag: "LockStoreError", reason: "ConnectionLost" })
+    assert.strictEqual(yield* typeOfKeyIn(below, "ledger"), "none")
+    assert.strictEqual(yield* typeOfKeyIn(below, "redisson_lock_token:{ledger}"), "string")
+  })
 })
 
 describe("several clients of one store", () => {

@@ -20,7 +20,7 @@ import {
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
-import { testThrough } from "../kit/test.ts"
+import { testsThrough } from "../kit/test.ts"
 import { noting, wrappedStoreLayer } from "../kit/wrappedStore.ts"
 
 /** What no compiler lets through. */
@@ -41,7 +41,7 @@ const counting = wrappedStoreLayer(noting(() => commands.count++)).pipe(Layer.pr
 
 const service = Layer.provide(RedisLock.layerFromStore(), counting)
 
-const test = testThrough<RedisLock.RedisLock>(Effect.provide(service))
+const test = testsThrough<RedisLock.RedisLock>(Effect.provide(service))
 
 /** Runs something that must fail with an error of this tag, and send nothing. */
 const refuses = (tag: "InvalidLockName" | "InvalidLockOptions", run: () => Effect.Effect<unknown, unknown, any>) =>

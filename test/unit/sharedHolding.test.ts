@@ -10,7 +10,7 @@ import { TestClock } from "effect/testing"
 import { jumpingClock } from "../kit/jumpingClock.ts"
 import { onRedis } from "../kit/stores.ts"
 import { as, clientOf, type Service, storeOf, storeWith, testStore } from "../kit/testStore.ts"
-import { test, testThrough } from "../kit/test.ts"
+import { test, testsThrough } from "../kit/test.ts"
 import { expectWarning } from "../run/logs.ts"
 import { type Store, wrappedStore } from "../kit/wrappedStore.ts"
 import { testLive } from "../kit/test.ts"
@@ -153,7 +153,7 @@ describe("a fiber that has left its section", () => {
       "a"
     )
 
-  const test = testThrough<RedisLock.RedisLock>((self) =>
+  const test = testsThrough<RedisLock.RedisLock>((self) =>
     Effect.flatMap(Effect.flatMap(testStore(), clientOf), (service) => as(service)(self))
   )
 

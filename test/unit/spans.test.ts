@@ -14,11 +14,11 @@ import { TestClock } from "effect/testing"
 import { attributesOf, endOf, recordSpans } from "../kit/spans.ts"
 import { as, clientOf, storeWith, testStores } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
-import { testThrough } from "../kit/test.ts"
+import { testsThrough } from "../kit/test.ts"
 import { background } from "../kit/background.ts"
 
 const clients = RedisLock.layerFromStore({ label: "web 3" })
-const test = testThrough<RedisLock.RedisLock>(Effect.provide(Layer.provideMerge(clients, LockStore.layerMemory)))
+const test = testsThrough<RedisLock.RedisLock>(Effect.provide(Layer.provideMerge(clients, LockStore.layerMemory)))
 
 test("A caller that traces gets spans, and others get none", function* () {
   const { spans, tracer } = yield* recordSpans

@@ -21,7 +21,7 @@ import { TestClock } from "effect/testing"
 import { fakeDriver } from "../kit/fakeDriver.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
 import { metricsAboveZero, metricValues, withOwnMetrics } from "../kit/metrics.ts"
-import { testThrough } from "../kit/test.ts"
+import { testsThrough } from "../kit/test.ts"
 import { as, clientOf, quorumOf, storeWith, testStores } from "../kit/testStore.ts"
 import { background } from "../kit/background.ts"
 
@@ -29,7 +29,7 @@ const clients = RedisLock.layerFromStore()
 const live = Layer.provideMerge(clients, LockStore.layerMemory)
 const elsewhere = asAnotherClient(clients)
 
-const test = testThrough<RedisLock.RedisLock | LockStore.LockStore>((self) =>
+const test = testsThrough<RedisLock.RedisLock | LockStore.LockStore>((self) =>
   withOwnMetrics(Effect.provide(self, live))
 )
 

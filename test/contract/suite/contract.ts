@@ -2,7 +2,6 @@
  * What the texts of the contract have at hand: a kind of lock on a store, and time that passes.
  */
 import { failure } from "../../kit/exits.ts"
-import { it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
 import { type Holding, Lock, type LockReentered, type LockTimeout, LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
@@ -11,6 +10,7 @@ import { changedStore, wrappedStore } from "../../kit/wrappedStore.ts"
 import { asAnotherClient } from "../../kit/anotherClient.ts"
 import { freshName } from "../../kit/names.ts"
 import { holdUntilTold } from "../../kit/sections.ts"
+import { suitesOn } from "../../kit/test.ts"
 
 /** A lock of any kind. */
 export type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered | LockTimeout>
@@ -127,7 +127,7 @@ export const contractOf = ({ isQuorum = false, store, time }: Backend, kind: Kin
     isShared,
     virtual,
     isQuorum,
-    suite: it.layer(Layer.provideMerge(clients, observed), { excludeTestServices: !virtual }),
+    suite: suitesOn(Layer.provideMerge(clients, observed), { excludeTestServices: !virtual }),
     make,
     rival,
     freshName,

@@ -56,24 +56,22 @@ const assertWrongKind = (asked: AnyLock, expected: string, found: string) =>
   })
 
 export const wrongKinds = ({ elsewhere, freshName, holdElsewhere, isQuorum, suite }: Contract): void => {
-  suite("a name of another kind", (it) => {
+  suite("a name of another kind", (test) => {
     for (const [title, make] of isQuorum ? exclusive : [...exclusive, ...queued]) {
       for (const [otherTitle, makeOther] of sides) {
-        it.effect(`Using one name for ${title} and a side of ${otherTitle} fails, either way`, () =>
-          Effect.gen(function* () {
-            const name = freshName()
-            const one = yield* holdElsewhere(make(name))
-            yield* assertWrongKind(makeOther(name), otherTitle, "a lock of another kind")
-            yield* elsewhere(assertWrongKind(makeOther(name), otherTitle, "a lock of another kind"))
-            yield* one.holding.ensureHeld
-            assert.isTrue(yield* Lock.isLocked(make(name)))
-            yield* one.letGo
-            const other = yield* holdElsewhere(makeOther(name))
-            yield* assertWrongKind(make(name), title, "a ReadWriteLock")
-            assert.isTrue(yield* Lock.isLocked(makeOther(name)))
-            yield* other.letGo
-          })
-        )
+        test(`Using one name for ${title} and a side of ${otherTitle} fails, either way`, function* () {
+          const name = freshName()
+          const one = yield* holdElsewhere(make(name))
+          yield* assertWrongKind(makeOther(name), otherTitle, "a lock of another kind")
+          yield* elsewhere(assertWrongKind(makeOther(name), otherTitle, "a lock of another kind"))
+          yield* one.holding.ensureHeld
+          assert.isTrue(yield* Lock.isLocked(make(name)))
+          yield* one.letGo
+          const other = yield* holdElsewhere(makeOther(name))
+          yield* assertWrongKind(make(name), title, "a ReadWriteLock")
+          assert.isTrue(yield* Lock.isLocked(makeOther(name)))
+          yield* other.letGo
+        })
       }
     }
   })

@@ -28,53 +28,45 @@ const assertRefused = (lock: AnyLock) =>
   })
 
 export const refusing = ({ freshLock, suite }: Contract): void => {
-  suite("asking again", (it) => {
-    it.effect("Re-entry is refused in a section, even in a timeout or another fiber below it", () =>
-      Effect.gen(function* () {
-        const lock = yield* freshLock
-        yield* Effect.gen(function* () {
-          yield* assertRefused(lock)
-          yield* Effect.timeout(assertRefused(lock), "1 hour")
-          yield* Fiber.join(yield* Effect.forkChild(assertRefused(lock)))
-        }).pipe(Lock.withLock(lock))
-        assert.isFalse(yield* Lock.isLocked(lock))
-        assert.strictEqual(yield* Lock.withLock(Effect.succeed(1), lock), 1)
-      })
-    )
+  suite("asking again", (test) => {
+    test("Re-entry is refused in a section, even in a timeout or another fiber below it", function* () {
+      const lock = yield* freshLock
+      yield* Effect.gen(function* () {
+        yield* assertRefused(lock)
+        yield* Effect.timeout(assertRefused(lock), "1 hour")
+        yield* Fiber.join(yield* Effect.forkChild(assertRefused(lock)))
+      }).pipe(Lock.withLock(lock))
+      assert.isFalse(yield* Lock.isLocked(lock))
+      assert.strictEqual(yield* Lock.withLock(Effect.succeed(1), lock), 1)
+    })
 
-    it.effect("Re-entry is refused in the same fiber and in the same scope", () =>
-      Effect.gen(function* () {
-        const lock = yield* freshLock
-        yield* Effect.gen(function* () {
-          yield* Lock.scoped(lock)
-          yield* assertRefused(lock)
-          const error = yield* Effect.flip(Effect.timeout(Lock.scoped(lock), "1 hour"))
-          assert.instanceOf(error, LockReentered)
-          assert.instanceOf(yield* Effect.flip(Effect.timeout(Lock.tryScoped(lock), "1 hour")), LockReentered)
-        }).pipe(Effect.scoped)
-        assert.isFalse(yield* Lock.isLocked(lock))
-      })
-    )
+    test("Re-entry is refused in the same fiber and in the same scope", function* () {
+      const lock = yield* freshLock
+      yield* Effect.gen(function* () {
+        yield* Lock.scoped(lock)
+        yield* assertRefused(lock)
+        const error = yield* Effect.flip(Effect.timeout(Lock.scoped(lock), "1 hour"))
+        assert.instanceOf(error, LockReentered)
+        assert.instanceOf(yield* Effect.flip(Effect.timeout(Lock.tryScoped(lock), "1 hour")), LockReentered)
+      }).pipe(Effect.scoped)
+      assert.isFalse(yield* Lock.isLocked(lock))
+    })
 
-    it.effect("Re-entry is refused everywhere below withOwner", () =>
-      Effect.gen(function* () {
-        const lock = yield* freshLock
-        yield* Effect.gen(function* () {
-          yield* Lock.scoped(lock)
-          yield* Fiber.join(yield* Effect.forkChild(assertRefused(lock)))
-        }).pipe(Effect.scoped, Lock.withOwner)
-        assert.isFalse(yield* Lock.isLocked(lock))
-      })
-    )
+    test("Re-entry is refused everywhere below withOwner", function* () {
+      const lock = yield* freshLock
+      yield* Effect.gen(function* () {
+        yield* Lock.scoped(lock)
+        yield* Fiber.join(yield* Effect.forkChild(assertRefused(lock)))
+      }).pipe(Effect.scoped, Lock.withOwner)
+      assert.isFalse(yield* Lock.isLocked(lock))
+    })
 
-    it.effect("A non-reentrant lock is refused if the owner holds the plain lock of the name", () =>
-      Effect.gen(function* () {
-        const lock = yield* freshLock
-        yield* Effect.gen(function* () {
-          const error = yield* Effect.flip(Lock.withLock(Effect.void, lock))
-          assert.instanceOf(error, LockReentered)
-        }).pipe(Lock.withLock(lock.name))
-      })
-    )
+    test("A non-reentrant lock is refused if the owner holds the plain lock of the name", function* () {
+      const lock = yield* freshLock
+      yield* Effect.gen(function* () {
+        const error = yield* Effect.flip(Lock.withLock(Effect.void, lock))
+        assert.instanceOf(error, LockReentered)
+      }).pipe(Lock.withLock(lock.name))
+    })
   })
 }

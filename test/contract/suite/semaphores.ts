@@ -2,7 +2,7 @@
  * What the tests of semaphores and permit semaphores share, on any store and under either time.
  */
 import { failure } from "../../kit/exits.ts"
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Layer } from "effect"
 import { LockStore, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
@@ -13,6 +13,7 @@ import { bare } from "../../kit/server/bareRedis.ts"
 import { runOperation } from "../../kit/storeOperations.ts"
 import { background } from "../../kit/background.ts"
 import { asAnotherClient } from "../../kit/anotherClient.ts"
+import { suitesOn } from "../../kit/test.ts"
 
 export type Time = "virtual" | "real"
 
@@ -126,7 +127,7 @@ export const semaphoreContract = <E0>(store: Layer.Layer<LockStore.LockStore, E0
     return Effect.andThen(Deferred.succeed(letGo, undefined), Fiber.await(fiber))
   })
 
-  const suite = it.layer(Layer.provideMerge(clients, observedStore(store)), { excludeTestServices: !virtual })
+  const suite = suitesOn(Layer.provideMerge(clients, observedStore(store)), { excludeTestServices: !virtual })
 
   return {
     options,

@@ -7,35 +7,31 @@ import { Lock } from "effect-redis-lock"
 import type { Contract } from "./contract.ts"
 
 export const trying = ({ elsewhere, freshLock, holdElsewhere, kind, rival, suite }: Contract): void => {
-  suite("asking without waiting", (it) => {
-    it.effect("Trying gives the lock, or None", () =>
-      Effect.gen(function* () {
-        const lock = yield* freshLock
-        const other = yield* holdElsewhere(rival(lock))
-        assert.isTrue(Option.isNone(yield* Effect.scoped(Lock.tryScoped(lock))))
-        assert.isTrue(Option.isNone(yield* Lock.withLockIfAvailable(Effect.void, lock)))
-        yield* other.letGo
-        assert.isTrue(Option.isSome(yield* Effect.scoped(Lock.tryScoped(lock))))
-        assert.deepStrictEqual(yield* Lock.withLockIfAvailable(Effect.succeed(7), lock), Option.some(7))
-        assert.isFalse(yield* Lock.isLocked(lock))
-      })
-    )
+  suite("asking without waiting", (test) => {
+    test("Trying gives the lock, or None", function* () {
+      const lock = yield* freshLock
+      const other = yield* holdElsewhere(rival(lock))
+      assert.isTrue(Option.isNone(yield* Effect.scoped(Lock.tryScoped(lock))))
+      assert.isTrue(Option.isNone(yield* Lock.withLockIfAvailable(Effect.void, lock)))
+      yield* other.letGo
+      assert.isTrue(Option.isSome(yield* Effect.scoped(Lock.tryScoped(lock))))
+      assert.deepStrictEqual(yield* Lock.withLockIfAvailable(Effect.succeed(7), lock), Option.some(7))
+      assert.isFalse(yield* Lock.isLocked(lock))
+    })
 
     if (kind.reentrant) {
-      it.effect("Trying re-enters, and others are refused until the last release", () =>
-        Effect.gen(function* () {
-          const lock = yield* freshLock
-          const getsIn = Effect.map(Lock.withLockIfAvailable(Effect.void, rival(lock)), Option.isSome)
-          const others = Effect.all([Lock.withOwner(getsIn), elsewhere(getsIn)])
-          const outer = Option.getOrThrow(yield* Lock.tryScoped(lock))
-          const inner = Option.getOrThrow(yield* Lock.tryScoped(lock))
-          assert.deepStrictEqual(yield* others, [false, false])
-          yield* inner.release
-          assert.deepStrictEqual(yield* others, [false, false])
-          yield* outer.release
-          assert.deepStrictEqual(yield* others, [true, true])
-        }).pipe(Effect.scoped)
-      )
+      test("Trying re-enters, and others are refused until the last release", function* () {
+        const lock = yield* freshLock
+        const getsIn = Effect.map(Lock.withLockIfAvailable(Effect.void, rival(lock)), Option.isSome)
+        const others = Effect.all([Lock.withOwner(getsIn), elsewhere(getsIn)])
+        const outer = Option.getOrThrow(yield* Lock.tryScoped(lock))
+        const inner = Option.getOrThrow(yield* Lock.tryScoped(lock))
+        assert.deepStrictEqual(yield* others, [false, false])
+        yield* inner.release
+        assert.deepStrictEqual(yield* others, [false, false])
+        yield* outer.release
+        assert.deepStrictEqual(yield* others, [true, true])
+      })
     }
   })
 }

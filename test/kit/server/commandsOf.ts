@@ -19,12 +19,16 @@ export const commandsOf = Effect.fnUntraced(function* <A, E, R>(redis: Redis, se
   return { result, commands }
 })
 
-/** How many scripts the server has run since the last reset. */
-export const scriptsRun = (redis: Redis) =>
+/** How many commands of these names the server has run since the last reset. */
+export const commandsRun = (redis: Redis, ...names: ReadonlyArray<string>) =>
   Effect.promise(async () => {
     const stats = await redis.info("commandstats")
-    return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce((sum, [, calls]) => sum + Number(calls), 0)
+    const calls = (name: string) => Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
+    return names.reduce((sum, name) => sum + calls(name), 0)
   })
+
+/** How many scripts the server has run since the last reset. */
+export const scriptsRun = (redis: Redis) => commandsRun(redis, "eval", "evalsha")
 
 /** How many commands these are. */
 export const sumOf = (commands: ReadonlyArray<string>): number =>

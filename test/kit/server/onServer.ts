@@ -2,11 +2,11 @@
  * Tests on a server of their own.
  */
 import { RedisServer, TcpProxy } from "@effect-redis-lock/testing"
-import { Effect, type Scope } from "effect"
+import { Effect, Exit } from "effect"
 import type { Redis } from "ioredis"
 import { eventually } from "../eventually.ts"
-import { isLasting } from "./lastingKeys.ts"
 import { bare } from "./bareRedis.ts"
+import { isLasting } from "./lastingKeys.ts"
 
 /** What a test is given. */
 export interface Site {
@@ -16,28 +16,24 @@ export interface Site {
 }
 
 /**
- * A test on a server of its own. When everything that it has built is closed again, nothing may be left in Redis but the
+ * A server for the rest of a test. When everything that the test has built after it is closed again, nothing may be left in Redis but the
  * last fencing tokens: no lock, no subscription, no connection.
  */
-export const onServer =
-  <E>(body: (site: Site) => Effect.Effect<unknown, E, Scope.Scope>, options?: RedisServer.Options) =>
-  () =>
-    Effect.gen(function* () {
-      const server = yield* RedisServer.start(options)
-      const redis = yield* bare(server)
-      yield* Effect.scoped(body({ server, redis }))
-      yield* leavesNothing(redis)
-    })
+export const onServer = Effect.fnUntraced(function* (options?: RedisServer.Options) {
+  const server = yield* RedisServer.start(options)
+  const redis = yield* bare(server)
+  // a test that has failed says why by itself
+  yield* Effect.addFinalizer((exit) =>
+    Exit.isSuccess(exit) ? Effect.interruptible(leavesNothing(redis)) : Effect.void
+  )
+  return { server, redis }
+})
 
 /** {@link onServer} with a proxy before the server. */
-export const behindProxy = <E>(
-  body: (site: Site & { readonly proxy: TcpProxy.TcpProxy }) => Effect.Effect<unknown, E, Scope.Scope>,
-  options?: RedisServer.Options
-) =>
-  onServer<E | TcpProxy.TcpProxyError>(
-    (site) => Effect.flatMap(TcpProxy.make({ target: site.server }), (proxy) => body({ ...site, proxy })),
-    options
-  )
+export const behindProxy = Effect.fnUntraced(function* (options?: RedisServer.Options) {
+  const site = yield* onServer(options)
+  return { ...site, proxy: yield* TcpProxy.make({ target: site.server }) }
+})
 
 const leavesNothing = Effect.fnUntraced(function* (redis: Redis) {
   yield* eventually(

@@ -9,7 +9,7 @@ import { asAnotherClient } from "../../kit/anotherClient.ts"
 import { eventually, until } from "../../kit/eventually.ts"
 import { bare } from "../../kit/server/bareRedis.ts"
 import { redisUrl } from "../../kit/server/redisUrl.ts"
-import { testLive, testOf } from "../../kit/test.ts"
+import { testLive, testsOf } from "../../kit/test.ts"
 import { forkHolder } from "../../kit/sections.ts"
 import { sweep } from "./sweep.ts"
 import { closingSubscriptions } from "../../kit/subscriptions.ts"
@@ -21,7 +21,9 @@ export const elsewhere = asAnotherClient(clients)
 
 /** Tests of a store, each in a client of its own. */
 export const testsElsewhere = (it: Pick<Vitest.MethodsNonLive<LockStore.LockStore>, "effect">) =>
-  testOf<LockStore.LockStore, LockStore.LockStore | RedisLock.RedisLock>(it, elsewhere)
+  testsOf<LockStore.LockStore | RedisLock.RedisLock>((title, self, timeout) =>
+    it.effect(title, (context) => elsewhere(self(context)), timeout)
+  )
 
 /** Holds a section in another client until let go. */
 export const holdElsewhere = Effect.fnUntraced(function* <A, E>(
