@@ -13,6 +13,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "slow-look": {
+    file: `${internal}/locks/looking.ts`,
+    fixed: "ends: endsOf(state, startedAt)",
+    broken: "ends: endsOf(state, client.now())"
+  },
   "false-subscribed": {
     file: "packages/core/src/RedisDriver.ts",
     fixed: 'if (messages.state._tag === "Done") return yield* next\n',

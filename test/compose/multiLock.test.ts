@@ -15,6 +15,7 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { pass } from "../kit/passTime.ts"
 import { as, clientOf, testStores } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
 import { test } from "../kit/test.ts"
@@ -188,6 +189,25 @@ for (const whose of ["a lock of several", "its members"]) {
     const [remaining, ofA, ofB] = yield* Fiber.join(asked)
     assert.strictEqual(Duration.toMillis(remaining), 10_000 - 102)
     for (const inStore of [ofA, ofB]) assert.deepStrictEqual(inStore, Option.some(Duration.seconds(10)))
+  })
+}
+
+for (const waitTime of ["0 seconds", "1 second"] as const) {
+  test(`A lock of several whose fixed leases end before all are held times out after its waitTime of ${waitTime}`, function* () {
+    const { both, stores } = yield* twoStores
+    // the first is over when its renewal is answered
+    stores[0]!.delay = () => 60
+    stores[1]!.delay = () => 95
+    const options = { leaseTime: "100 millis", waitTime } as const
+    const asked = yield* background(Effect.flip(Lock.withLock(Effect.void, both, options)))
+    yield* pass(3)
+    const error = yield* Fiber.join(asked)
+    assert.instanceOf(error, LockTimeout)
+    // nothing stays behind, and nothing goes on
+    yield* pass(1)
+    const sent = stores[0]!.operations.length
+    yield* pass(1)
+    assert.strictEqual(stores[0]!.operations.length, sent)
   })
 }
 

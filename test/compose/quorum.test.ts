@@ -22,7 +22,9 @@ import {
 import { TestClock } from "effect/testing"
 import { as, clientLayer, clientOf, quorumOf, type TestStore, testStore, testStores } from "../kit/testStore.ts"
 import { runOperation } from "../kit/storeOperations.ts"
+import { pass } from "../kit/passTime.ts"
 import { test } from "../kit/test.ts"
+import { expectWarning } from "../run/logs.ts"
 
 const count = (operations: ReadonlyArray<string>, operation: string) =>
   operations.filter((other) => other === operation).length
@@ -96,6 +98,28 @@ describe("re-entering a quorum's read lock", () => {
     const reading = yield* section.pipe(Lock.withLock(readLock), as(yield* quorumOf(stores)), Effect.forkChild)
     for (let passed = 0; passed < 50; passed++) yield* TestClock.adjust(100)
     assert.strictEqual(yield* Fiber.join(reading), "LockStoreError")
+  })
+  test("A member whose doubt is over counts again for a reader's re-entry, although another is in doubt since", function* () {
+    const stores = yield* testStores(3)
+    const { readLock } = ReadWriteLock.make("rw")
+    const enter = Effect.void.pipe(Lock.withLock(readLock, { waitTime: 0 }))
+    const releaseInDoubtAt = (index: number) =>
+      Effect.gen(function* () {
+        stores[index]!.refuses = (operation) => operation === "read_lock/remove_hold"
+        stores[index]!.reason = "ConnectionLost"
+        yield* enter
+        stores[index]!.refuses = () => false
+      })
+    const section = Effect.gen(function* () {
+      yield* releaseInDoubtAt(0)
+      // longer than a command lives
+      yield* Effect.sleep("1 minute")
+      yield* releaseInDoubtAt(1)
+      yield* enter
+    })
+    const reading = yield* section.pipe(Lock.withLock(readLock), as(yield* quorumOf(stores)), Effect.forkChild)
+    yield* pass(65)
+    yield* Fiber.join(reading)
   })
 })
 
@@ -173,6 +197,7 @@ describe("the options of a quorum's members", () => {
 
 describe("the members of a quorum", () => {
   test("A member of a quorum whose store breaks down counts as failed at once, with the reason", function* () {
+    expectWarning(/^Could not release in time/)
     const stores = yield* testStores(3)
     const use = as(yield* quorumOf(stores))
     const breakDown = ({ store }: TestStore) =>

@@ -4,9 +4,13 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Queue, Stream } from "effect"
 import { InvalidLockOptions, Lock, PermitSemaphore, RedisLock } from "effect-redis-lock"
+import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
+import { pass } from "../kit/passTime.ts"
 import { stores } from "../kit/stores.ts"
-import { testsWith } from "../kit/test.ts"
+import { test, testsWith } from "../kit/test.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 
 for (const [title, store] of Object.entries(stores)) {
   const test = testsWith(RedisLock.layerFromStore().pipe(Layer.provide(store)))
@@ -74,4 +78,26 @@ testInMemory("list, list and watch refuse a pattern that no name could match, be
 testInMemory("watch refuses an interval that is no period", function* () {
   const error = yield* Effect.flip(Stream.runDrain(Lock.watch("*", { interval: 0 })))
   assert.instanceOf(error, InvalidLockOptions)
+})
+
+test("A look that takes long does not make watch report leases as renewed", function* () {
+  const server = yield* testStore()
+  let lateMillis = 0
+  const store = wrappedStore(server.store, ({ operation, run }) =>
+    operation === "lock/look" ? Effect.tap(run(), () => Effect.sleep(lateMillis)) : run()
+  )
+  const use = as(yield* clientOf({ store }))
+  yield* background(use(Lock.withLock(Effect.never, "a", { leaseTime: "1 hour" })))
+  yield* pass(1)
+  const changes: Array<string> = []
+  const watching = Stream.runForEach(Lock.watch("*", { interval: "1 second" }), ({ _tag }) =>
+    Effect.sync(() => void changes.push(_tag))
+  )
+  yield* background(use(watching))
+  yield* pass(4)
+  lateMillis = 700
+  yield* pass(4)
+  lateMillis = 0
+  yield* pass(4)
+  assert.deepStrictEqual(changes, ["Found"])
 })

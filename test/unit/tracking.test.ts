@@ -2,7 +2,7 @@
  * What a client does when its store tells it of changes, at awkward moments.
  */
 import { assert } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Option, Queue, Stream } from "effect"
+import { Duration, Effect, Exit, Fiber, Layer, Option, Queue, Stream } from "effect"
 import { Lock, LockStoreError, type LockStore, ReadWriteLock, type RedisDriver, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientLayer, clientOf, type Service, serviceOf, testStore } from "../kit/testStore.ts"
@@ -161,6 +161,21 @@ test("The key that several readers share is watched once", function* () {
   yield* Fiber.interrupt(section)
   yield* TestClock.adjust("2 seconds")
   assert.deepStrictEqual(it.operations.slice(1), ["client/track", "read_lock/renew", "client/track"])
+})
+
+test("A reader's shorter lease is not extended when a longer one of an inner hold is verified", function* () {
+  const it = yield* site()
+  const { readLock } = ReadWriteLock.make("a")
+  const inner = Lock.withLock(Effect.sleep("20 seconds"), readLock, { leaseTime: "10 hours" })
+  const body = Effect.andThen(inner, Effect.never)
+  yield* Lock.withLock(body, readLock, { leaseTime: "10 minutes" }).pipe(as(it.client), background)
+  yield* TestClock.adjust("1 second")
+  yield* it.begin
+  yield* TestClock.adjust("2 seconds")
+  yield* it.tell("a")
+  yield* TestClock.adjust("30 seconds")
+  const left = Option.getOrThrow(yield* as(it.client)(Lock.remainingTime(readLock)))
+  assert.isAtMost(Duration.toMinutes(left), 10)
 })
 
 test("Readers with fixed leases of different lengths are verified together, each up to its own end", function* () {

@@ -82,7 +82,7 @@ export interface AcquireOptions<
  * The option that turns fencing tokens off.
  *
  * @category options
- * @since 0.2.0
+ * @since 0.3.0
  */
 export interface TokenOptions<out Tokens extends "time" | "none" = "time" | "none"> {
   /**

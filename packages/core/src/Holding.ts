@@ -44,7 +44,7 @@ export interface Holding<out T = bigint> extends HoldingWithoutToken {
 }
 
 /**
- * One hold of a lock without fencing tokens (`tokens: "none"`), and what permits have as well.
+ * One hold of a lock without fencing tokens (`tokens: "none"`), and what a hold of permits has in common with it.
  *
  * @category models
  * @since 0.2.0

@@ -552,9 +552,9 @@ export const isHeldByCurrentOwner = <L extends LockOrName>(
 ): Effect.Effect<boolean, CommandError, Services<L>> => Effect.map(holdCount(lock), (count) => count > 0)
 
 /**
- * Releases the lock regardless of who holds it, and wakes a waiter. `false` when it was free. A holder that is this client notices at once, as does one that has held
- * the lock for two seconds, if the server can tell it (docs/guarantees.md); others notice when they next renew. Until then two owners may
- * believe that they hold the lock.
+ * Releases the lock regardless of who holds it, and wakes a waiter. `false` when it was free. This client notices at once if it is the
+ * holder, and so does one that has held the lock for two seconds, if the server can tell it (docs/guarantees.md); others notice when they
+ * next renew. Until then two owners may believe that they hold the lock.
  *
  * With `owners` it frees the lock from these alone, in one step: `false` if none of them holds it any more; a later holder keeps it.
  *

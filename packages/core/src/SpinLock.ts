@@ -26,7 +26,7 @@ export interface SpinOptions<
 > extends AcquireOptions<WaitTime> {
   /**
    * The pauses between attempts, each of at least a millisecond. When the schedule ends, the wait fails with `LockTimeout`.
-   * Default: 1 ms, doubled up to 128 ms, each varied by a fifth, so that processes do not retry together. Redisson's constant backoff is
+   * Default: 1 ms, doubled up to 128 ms, each varied by up to a fifth, so that processes do not retry together. Redisson's constant backoff is
    * `Schedule.spaced("64 millis")`.
    */
   readonly schedule?: S | undefined

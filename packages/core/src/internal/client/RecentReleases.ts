@@ -61,10 +61,10 @@ export class RecentReleases {
   /** How often they have been sent again: a reconnect ends what an earlier one has begun. */
   #rounds = 0
   /**
-   * What was given back when its release was sent again, or may have been, by {@link idOf}, and until when its own next try may come, which
+   * What was given back when its release was sent again, or may have been, by {@link idOf}, for as long as its own next try may come, which
    * finds nothing.
    */
-  readonly #givenBack = new ExpiringMap<number>()
+  readonly #givenBack = new ExpiringMap<true>()
 
   constructor(client: ReleasingClient, run: Store["run"]) {
     this.#client = client
@@ -82,13 +82,13 @@ export class RecentReleases {
   /** Forgets a release that was refused, also if an earlier try of it is not known to have been. */
   withdraw(command: StoreCommand<unknown>): void {
     const id = idOf(command)
-    this.#sent = this.#sent.filter((sent) => idOf(sent) !== id)
+    // the id of a release that may be refused names the operation
+    this.#sent = this.#sent.filter((sent) => sent.operation !== command.operation || idOf(sent) !== id)
   }
 
   /** Whether what a release gives back was given back when it was sent again, or may have been. */
   hasGivenBack(release: StoreCommand<unknown>): boolean {
-    const until = this.#givenBack.get(idOf(release))
-    return until !== undefined && this.#client.now() < until
+    return this.#givenBack.get(idOf(release), this.#client.now()) === true
   }
 
   /** Sends them again, in the background; the latest first, of which that server has most likely not heard. */
@@ -132,8 +132,8 @@ export class RecentReleases {
 
   #note(sent: Sent, isGivenBack: (i: number) => boolean): void {
     const now = this.#client.now()
-    const until = now + spanMillis
-    for (const [i, id] of idsOf(sent).entries()) if (isGivenBack(i)) this.#givenBack.set(id, until, until, now)
+    const until = now + spanMillis + this.#client.options.releaseTimeoutMillis
+    for (const [i, id] of idsOf(sent).entries()) if (isGivenBack(i)) this.#givenBack.set(id, true, until, now)
   }
 
   /** Forgets the old ones, and the oldest of too many. Those that were tried again count once: they push out no others. */

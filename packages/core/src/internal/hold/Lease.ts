@@ -156,9 +156,16 @@ export class Lease implements Due, OwnerRef {
    * decides when to renew.
    */
   get renewedUntil(): number {
-    if (this.kind.mode !== "read") return this.deadline
-    const renewed = this.#all.filter((hold) => hold.renewed)
-    return Math.min(this.deadline, ...renewed.flatMap(({ own }) => own?.deadline ?? []))
+    return this.kind.mode === "read" ? this.#firstEndOf(this.#all.filter(({ renewed }) => renewed)) : this.deadline
+  }
+
+  /** Until when all of its holds have a lease: what renews it for longer extends those of a reader's that end sooner. */
+  get sharedUntil(): number {
+    return this.#firstEndOf(this.#all)
+  }
+
+  #firstEndOf(holds: ReadonlyArray<LeaseEntry>): number {
+    return Math.min(this.deadline, ...holds.flatMap(({ own }) => own?.deadline ?? []))
   }
 
   /** When it is lost without another renewal, or in spite of one: at its deadline, or when it has been held for its `maxHold`. */

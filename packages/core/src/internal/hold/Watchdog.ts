@@ -80,11 +80,14 @@ export class Watchdog implements Alarm {
     this.inBatches(held(leases, this.#client.now()), batchSize, (batch) => this.#verify(batch, 0))
   }
 
-  /** {@link verify} for leases that somebody may have shortened: extends them again, until Redis keeps them as long as they last here. */
+  /**
+   * {@link verify} for leases that somebody may have shortened: extends them again, until Redis keeps them as long as they last here; of a
+   * reader with several holds, as long as all of them do.
+   */
   verifyLength(leases: ReadonlyArray<Lease>): void {
     const now = this.#client.now()
     this.inBatches(held(leases, now), batchSize, (batch) => {
-      const lengths = batch.map(({ deadline }) => leaseUntil(deadline, now))
+      const lengths = batch.map(({ sharedUntil }) => Math.max(0, leaseUntil(sharedUntil, now)))
       for (let i = 0; i < batch.length; i++) batch[i]!.asksFor(lengths[i]!, now)
       this.#verify(batch, lengths)
     })

@@ -307,10 +307,10 @@ export const releaseUntilConfirmed = (
     (failure) => {
       if (isForbidden && failure.reason === "NoPermission") return Effect.undefined
       const warned = ref.kind.isLeased
-        ? Effect.annotateLogs(
-            Effect.logWarning("Could not release in time; the lock frees itself when its lease ends.", failure),
-            { lock: ref.name, owner: ownerText(ref.owner) }
-          )
+        ? Effect.annotateLogs(Effect.logWarning(`Could not release in time; ${outlook(ref)}.`, failure), {
+            [ref.kind.mode === "permit" ? "semaphore" : "lock"]: ref.name,
+            owner: ownerText(ref.owner)
+          })
         : warnOfPermits(ref, "Could not give permits back; the semaphore has that many fewer from now on.", failure)
       return Effect.as(warned, undefined)
     }
@@ -332,7 +332,7 @@ const unconfirmed = (
   })
 
 /** What to expect of a release that is repeated in the background. */
-const outlook = ({ kind }: Lease): string =>
+const outlook = ({ kind }: OwnerRef): string =>
   kind.mode !== "permit"
     ? "the lock frees itself when its lease ends"
     : kind.isLeased

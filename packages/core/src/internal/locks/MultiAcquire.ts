@@ -112,18 +112,21 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     while (true) {
       const { blocker, failure } = denied
       const left = until - this.#now()
+      if (left <= 0 && blocker === undefined) {
+        // a member that can fail this way declares it in its type
+        return yield* Effect.fail((failure ?? this.#timedOut(undefined)) as AcquireError | E)
+      }
       if (failure === undefined) {
         outage.answered()
       } else {
-        // a member that can fail this way declares it in its type
-        if (left <= 0) return yield* Effect.fail(failure as AcquireError | E)
         outage.failed(failure)
         yield* pauseAfterFailure(this.subjects[0]!.client, outage, left, restore)
       }
-      while (true) {
+      // where nothing was in the way, as a lease had ended too soon, all are requested at once again
+      while (blocker !== undefined || failure !== undefined) {
         const next = this.#order.find((index) => this.#held[index] === undefined)
-        // at first it holds nothing while it waits: others may use the rest, which is often free again by then
-        const index = denied === first ? (blocker ?? next) : next
+        // at first it holds nothing while it waits: others may use the rest, which is often free again by then; at last only this one matters
+        const index = denied === first || left <= 0 ? (blocker ?? next) : next
         if (index === undefined) break
         this.#held[index] = yield* this.#waitFor(index, until, restore)
         // behind the one that was taken the rest may be free; after it has given way, those before it
@@ -177,10 +180,13 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     const asked = Effect.suspend(() => this.#waiting(index, Math.max(0, waitMillis)).acquire(restore))
     return Effect.catchCause(asked, (cause) => {
       const timeout = cause.reasons.find(isTimeout)
-      if (timeout === undefined) return Effect.failCause(cause)
-      const waited = waitedSince(this.#startedAt, this.#now(), this.#times.waitMillis)
-      return Effect.fail(new LockTimeout({ lock: this.name, waited, holder: timeout.error.holder }))
+      return timeout === undefined ? Effect.failCause(cause) : Effect.fail(this.#timedOut(timeout.error.holder))
     })
+  }
+
+  #timedOut(holder: LockTimeout["holder"]): LockTimeout {
+    const waited = waitedSince(this.#startedAt, this.#now(), this.#times.waitMillis)
+    return new LockTimeout({ lock: this.name, waited, holder })
   }
 
   /** {@link #attempt} of a caller that waits, which acquires all that it requests or nothing. */

@@ -45,8 +45,10 @@ const keysIn = ({ isQuorum, store }: LockClient, pattern: string): Stream.Stream
 /** A name as it was when it was last looked at. */
 interface Seen {
   readonly state: LockState
-  /** When the lease of each hold and each permit ends, on the monotonic clock; infinite for one without end. */
+  /** When the lease of each hold and each permit ends at the earliest, on the monotonic clock; infinite for one without end. */
   readonly ends: ReadonlyMap<string, number>
+  /** By how much later they may end: how long it took to look. */
+  readonly tookMillis: number
 }
 
 type Known = Map<string, Seen>
@@ -61,15 +63,19 @@ export const watchLocks = (
   if (typeof intervalMillis !== "number") return Stream.fail(intervalMillis)
   return Stream.suspend(() => {
     let known: Known | undefined
-    const heldNow = Stream.runFold(
-      listHeld(client, pattern),
-      (): Known => new Map(),
-      (held, state) => held.set(state.name, { state, ends: endsOf(state, client.now()) })
-    )
-    const look = Effect.map(heldNow, (now) => {
-      const changes = changesOf(known, now)
-      known = now
-      return changes
+    const look = Effect.suspend(() => {
+      const startedAt = client.now()
+      const heldNow = Stream.runFold(
+        listHeld(client, pattern),
+        (): Known => new Map(),
+        (held, state) =>
+          held.set(state.name, { state, ends: endsOf(state, startedAt), tookMillis: client.now() - startedAt })
+      )
+      return Effect.map(heldNow, (now) => {
+        const changes = changesOf(known, now)
+        known = now
+        return changes
+      })
     })
     const again = Effect.delay(look, intervalMillis)
     return Stream.flattenIterable(Stream.concat(Stream.fromEffect(look), Stream.fromEffectRepeat(again)))
@@ -98,7 +104,9 @@ const changeOf = (before: Seen | undefined, { ends, state }: Seen): LockChange["
   const isRenewed = [...ends].some(([id, end]) => {
     const earlier = before.ends.get(id)!
     // or a lease without end has been given one
-    return end > earlier + renewedByMillis || (earlier === Number.POSITIVE_INFINITY && end < earlier)
+    return (
+      end > earlier + before.tookMillis + renewedByMillis || (earlier === Number.POSITIVE_INFINITY && end < earlier)
+    )
   })
   return isRenewed ? "Renewed" : undefined
 }

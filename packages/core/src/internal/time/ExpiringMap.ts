@@ -6,8 +6,9 @@ export class ExpiringMap<A> {
   readonly #entries = new Map<string, { readonly value: A; readonly until: number }>()
   #cleanUpAt = 0
 
-  get(key: string): A | undefined {
-    return this.#entries.get(key)?.value
+  get(key: string, now: number): A | undefined {
+    const entry = this.#entries.get(key)
+    return entry !== undefined && entry.until >= now ? entry.value : undefined
   }
 
   set(key: string, value: A, until: number, now: number): void {
@@ -23,7 +24,7 @@ export class ExpiringMap<A> {
   #cleanUp(now: number): void {
     this.#cleanUpAt = now + cleanUpIntervalMillis
     for (const [key, { until }] of this.#entries) {
-      if (until > now) break
+      if (until >= now) break
       this.#entries.delete(key)
     }
   }

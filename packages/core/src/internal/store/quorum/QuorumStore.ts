@@ -207,10 +207,10 @@ export class QuorumStore {
   #releaseLater<A>(command: StoreCommand<A>, owner: string, outcomes: ReadonlyArray<Outcome<A>>): void {
     const told = successesIn(outcomes)
     if (told < this.required) return // the caller tries again
-    const unsettled = this.#unsettled.get(owner)
+    const now = this.#now()
+    const unsettled = this.#unsettled.get(owner, now)
     if (unsettled !== undefined) this.#unsettled.delete(owner)
     else if (told === outcomes.length) return
-    const now = this.#now()
     const { overAt = now + this.#settings.watchdogLeaseMillis } = command
     for (let i = 0; i < outcomes.length; i++) {
       const outcome = outcomes[i]!

@@ -12,8 +12,7 @@ interface Unsettled {
 export class UnsettledCommands extends ExpiringMap<Unsettled> {
   /** The members at which a command of the owner may still take effect; undefined where there are none. */
   membersAt(owner: string, now: number): ReadonlyArray<number> | undefined {
-    const unsettled = this.get(owner)
-    return unsettled !== undefined && unsettled.lastEffectAt >= now ? unsettled.members : undefined
+    return this.get(owner, now)?.members
   }
 
   /** Notes the outcomes of a command that has settled. */
@@ -27,7 +26,7 @@ export class UnsettledCommands extends ExpiringMap<Unsettled> {
       lifeMillis = Math.max(lifeMillis, members[i]!.store.commandLifeMillis)
     }
     if (unknown === undefined) return
-    for (const earlier of this.get(owner)?.members ?? []) if (!unknown.includes(earlier)) unknown.push(earlier)
+    for (const earlier of this.membersAt(owner, now) ?? []) if (!unknown.includes(earlier)) unknown.push(earlier)
     const lastEffectAt = now + lifeMillis
     this.set(owner, { members: unknown, lastEffectAt }, lastEffectAt, now)
   }
