@@ -1,33 +1,25 @@
 /**
- * Servers that cannot be reached, that turn a connection away, or that are no Redis: what they say is what the error says.
+ * Servers that turn a connection away, or that are no Redis: what they say is what the error says.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster, RedisSentinel, RedisServer, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch, Layer, Logger, type Scope } from "effect"
-import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
-import { Redis } from "ioredis"
+import { Lock, RedisLock } from "effect-redis-lock"
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net"
 import { createServer as createHttpServer } from "node:http"
 import { readFileSync } from "node:fs"
 import { networkInterfaces } from "node:os"
 import { createServer as createTlsServer } from "node:tls"
 import { pathOfThisRun } from "../kit/commandPath.ts"
-import { client, clientOf, clientOver, locksOver } from "../kit/clients.ts"
-import { eventually, soon } from "../kit/eventually.ts"
-import { storeError } from "../kit/exits.ts"
+import { client, clientOf, locksOver } from "../kit/clients.ts"
+import { eventually } from "../kit/eventually.ts"
+import { refusal, storeError } from "../kit/exits.ts"
 import { bare } from "../kit/server/bareRedis.ts"
-import { behindProxy, onServer } from "../kit/server/onServer.ts"
+import { onServer } from "../kit/server/onServer.ts"
 import { testLive } from "../kit/test.ts"
 
 const done = Lock.withLock(Effect.succeed("done"), "report")
-
-/** The error with which building a layer fails. */
-const refusal = <A, E>(layer: Layer.Layer<A, E>) =>
-  Effect.map(soon("building comes to an end", Effect.flip(Effect.scoped(Layer.build(layer)))), (error) => {
-    assert.instanceOf(error, RedisDriver.RedisDriverError)
-    return error as unknown as RedisDriver.RedisDriverError
-  })
 
 const listening = (make: () => Server): Effect.Effect<number, never, Scope.Scope> =>
   Effect.acquireRelease(
@@ -68,63 +60,6 @@ const silentConsole = Effect.acquireRelease(
 const otherAddress = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])
   .find(({ family, internal }) => family === "IPv4" && !internal)?.address
-
-/** A port of 127.0.0.1 where nobody listens. */
-const closedPort = Effect.scoped(Effect.map(TcpProxy.make({ target: { port: 1 } }), ({ port }) => port))
-
-describe("a server that cannot be reached", () => {
-  testLive("The layer fails with ConnectionRefused if nobody listens", function* () {
-    const port = yield* closedPort
-    const error = yield* refusal(IoRedis.layer({ url: `redis://127.0.0.1:${port}` }))
-    assert.strictEqual(error.reason, "ConnectionRefused")
-    assert.include(error.message, `ECONNREFUSED 127.0.0.1:${port}`)
-  })
-
-  testLive(
-    "The layer fails with ConnectionRefused if nobody listens, also over an application's own client",
-    function* () {
-      const port = yield* closedPort
-      for (const lazyConnect of [false, true]) {
-        const redis = yield* Effect.acquireRelease(
-          Effect.sync(() => new Redis(port, "127.0.0.1", { lazyConnect })),
-          (redis) => Effect.sync(() => redis.disconnect())
-        )
-        const error = yield* refusal(IoRedis.fromClient(redis))
-        assert.strictEqual(error.reason, "ConnectionRefused")
-      }
-    }
-  )
-
-  testLive("The layer waits for an application's own client that is still connecting", function* () {
-    const { server } = yield* onServer()
-    const redis = yield* bare(server)
-    assert.strictEqual(redis.status, "connecting")
-    const { run } = yield* clientOver(redis)
-    assert.strictEqual(yield* run(done), "done")
-  })
-
-  testLive("The layer fails with NotAuthenticated if the server wants other credentials", function* () {
-    const { host, port } = yield* RedisServer.start({ args: ["--requirepass", "secret"] })
-    for (const [credentials, says] of [
-      ["", "NOAUTH"],
-      [":wrong@", "WRONGPASS"],
-      ["nobody:secret@", "WRONGPASS"]
-    ] as const) {
-      const error = yield* refusal(IoRedis.layer({ url: `redis://${credentials}${host}:${port}` }))
-      assert.strictEqual(error.reason, "NotAuthenticated", error.message)
-      assert.include(error.message, says)
-    }
-    const { run } = yield* client({ url: `redis://:secret@${host}:${port}` })
-    assert.strictEqual(yield* run(done), "done")
-  })
-
-  testLive("The layer fails in time if nothing comes back", function* () {
-    const { proxy } = yield* behindProxy()
-    yield* proxy.stall
-    const error = yield* refusal(IoRedis.layer({ url: proxy.url, commandTimeout: 500 }))
-    assert.strictEqual(error.reason, "TimedOut", error.message)
-  })
-})
 
 describe("a server that turns a connection away", () => {
   testLive(

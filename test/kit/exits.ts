@@ -2,8 +2,9 @@
  * What something failed with.
  */
 import { assert } from "@effect/vitest"
-import { Cause, Exit, Option } from "effect"
-import { LockLost, LockStoreError } from "effect-redis-lock"
+import { Cause, Effect, Exit, Layer, Option } from "effect"
+import { LockLost, LockStoreError, RedisDriver } from "effect-redis-lock"
+import { soon } from "./eventually.ts"
 
 /** The typed error with which something failed. */
 export const failure = <A, E>(exit: Exit.Exit<A, E>): E => {
@@ -24,3 +25,10 @@ export const storeError = (exit: Exit.Exit<unknown, unknown>): LockStoreError =>
   assert.instanceOf(error, LockStoreError)
   return error
 }
+
+/** The error of the driver with which building a layer fails. */
+export const refusal = <A, E>(layer: Layer.Layer<A, E>) =>
+  Effect.map(soon("building comes to an end", Effect.flip(Effect.scoped(Layer.build(layer)))), (error) => {
+    assert.instanceOf(error, RedisDriver.RedisDriverError)
+    return error as unknown as RedisDriver.RedisDriverError
+  })
