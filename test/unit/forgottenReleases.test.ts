@@ -16,7 +16,7 @@ import { replicatedStore } from "../kit/replicatedStore.ts"
 import { forkHolder, sectionUntilTold } from "../kit/sections.ts"
 import { clientId, listenTo } from "../kit/storeOperations.ts"
 import { as, clientOf, memoryStore, type Service } from "../kit/testStore.ts"
-import { wrappedStore } from "../kit/wrappedStore.ts"
+import { noting, wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
 import { test } from "../kit/test.ts"
 
@@ -81,6 +81,24 @@ describe("a failover that forgets the latest releases", () => {
       // its first request is granted: it has no time to wait
       const asking = yield* background(as(other)(rival(Effect.void)))
       yield* TestClock.adjust(1)
+      assert.deepStrictEqual(asking.pollUnsafe(), Exit.void)
+    })
+
+    test(`A waiter for ${name} that asks right after a failover that forgets its release is let in within two seconds`, function* () {
+      const { one, server } = yield* site
+      const { end } = yield* sectionUntilTold((body) => as(one)(section(body)))
+      yield* TestClock.adjust("1 second")
+      yield* server.lag
+      yield* end
+      yield* server.failOver
+      let requests = 0
+      const store = wrappedStore(
+        server.store,
+        noting(({ operation }) => operation.endsWith("/acquire") && requests++)
+      )
+      const asking = yield* background(as(yield* clientOf({ ...server, store }, long))(rival(Effect.void)))
+      yield* pass(2000)
+      assert.isAbove(requests, 1, "it was not denied at first")
       assert.deepStrictEqual(asking.pollUnsafe(), Exit.void)
     })
 
