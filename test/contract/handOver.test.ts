@@ -64,7 +64,8 @@ const atOnce = <A, E>(requests: ReadonlyArray<Effect.Effect<A, E>>) =>
   Effect.all(requests, { concurrency: "unbounded" })
 
 for (const [where, layer] of Object.entries(stores)) {
-  const test: Test<LockStore.LockStore> = (title, body) => testsWith(layer)(`${where}: ${title}`, body)
+  const test: Test<LockStore.LockStore> = (title, body, timeout) =>
+    testsWith(layer)(`${where}: ${title}`, body, timeout)
 
   test("a release keeps the lock for the owner whose place is the oldest, for a short time", function* () {
     const lock = lockIn(yield* LockStore.LockStore)

@@ -102,7 +102,8 @@ const lockIn = (store: Store) => {
 }
 
 for (const [where, layer] of Object.entries(stores)) {
-  const test: Test<LockStore.LockStore> = (title, body) => testsWith(layer)(`${where}: ${title}`, body)
+  const test: Test<LockStore.LockStore> = (title, body, timeout) =>
+    testsWith(layer)(`${where}: ${title}`, body, timeout)
 
   test("the release of a writer keeps the lock for the writer whose place is the oldest, and tells it alone", function* () {
     const lock = lockIn(yield* LockStore.LockStore)

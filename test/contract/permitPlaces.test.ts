@@ -16,7 +16,8 @@ const [clientA, clientB, clientC] = ["a", "b", "c"].map(clientId) as [string, st
 
 for (const [where, layer] of Object.entries(stores)) {
   for (const [kind, make] of Object.entries(semaphores)) {
-    const test: Test<LockStore.LockStore> = (title, body) => testsWith(layer)(`${kind} on ${where}: ${title}`, body)
+    const test: Test<LockStore.LockStore> = (title, body, timeout) =>
+      testsWith(layer)(`${kind} on ${where}: ${title}`, body, timeout)
 
     /** A semaphore all of whose permits are held, `held` in one grant. */
     const site = Effect.fnUntraced(function* (held: number) {

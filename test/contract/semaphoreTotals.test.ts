@@ -11,8 +11,8 @@ import { testsOf } from "../kit/test.ts"
 for (const [title, store] of Object.entries(stores)) {
   it.layer(store, { excludeTestServices: true })(`semaphores on ${title}`, (it) => {
     const client = RedisLock.layerFromStore()
-    const test = testsOf<LockStore.LockStore | RedisLock.RedisLock>((title, self) =>
-      it.effect(title, (context) => Effect.provide(self(context), Layer.fresh(client)))
+    const test = testsOf<LockStore.LockStore | RedisLock.RedisLock>((title, self, timeout) =>
+      it.effect(title, (context) => Effect.provide(Effect.scoped(self(context)), Layer.fresh(client)), timeout)
     )
 
     test("A wait for permits of a semaphore that was never created says that there is none", function* () {

@@ -1,14 +1,14 @@
 /**
  * `Lock.watch` tells the same on memory and on Redis.
  */
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Layer, Queue, Stream } from "effect"
 import { InvalidLockOptions, Lock, PermitSemaphore, RedisLock } from "effect-redis-lock"
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
 import { pass } from "../kit/passTime.ts"
 import { stores } from "../kit/stores.ts"
-import { test, testsWith } from "../kit/test.ts"
+import { test, testInMemory, testsWith } from "../kit/test.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 
@@ -61,8 +61,6 @@ for (const [title, store] of Object.entries(stores)) {
     assert.strictEqual(yield* next, "Released permit semaphore 1")
   })
 }
-
-const testInMemory = testsWith(RedisLock.layerMemory, it.effect)
 
 testInMemory("list, list and watch refuse a pattern that no name could match, before they ask Redis", function* () {
   const wrong: ReadonlyArray<unknown> = [7, null, Symbol("a"), {}, "x".repeat(1025), "a\0", "\ud800"]

@@ -91,13 +91,14 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
   (it) => {
     /** What a test has broken is mended before the next. */
     const mending = (run: Vitest.Test<TheCluster | Scope.Scope>): Test<TheCluster> =>
-      testsOf((title, body) =>
+      testsOf((title, body, timeout) =>
         run(
           title,
           Effect.fnUntraced(function* (context) {
             yield* Effect.scoped(body(context))
             yield* (yield* TheCluster).ok
-          })
+          }),
+          timeout
         )
       )
     const test = mending(it.effect)

@@ -41,7 +41,9 @@ export const testInMemory = testsThrough<RedisLock.RedisLock>(Effect.provide(Red
 
 /** Tests each of which builds a layer of its own; by default in real time. */
 export const testsWith = <R, E>(layer: Layer.Layer<R, E>, run: Vitest.Test<Scope.Scope> = it.live): Test<R> =>
-  testsOf<R>((title, self, timeout) => run(title, (context) => Effect.provide(self(context), layer), timeout))
+  testsOf<R>((title, self, timeout) =>
+    run(title, (context) => Effect.provide(Effect.scoped(self(context)), layer), timeout)
+  )
 
 /** Suites of tests that share a layer. */
 export const suitesOn =

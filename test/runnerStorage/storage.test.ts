@@ -41,7 +41,8 @@ for (const [where, driver] of Object.entries(drivers)) {
       return (options?: StorageOptions) => storageOver(driver, { prefix, ...options })
     }
 
-    const test: typeof testLiveQuietly = (title, body) => testLiveQuietly(`${title}, on ${where}`, body)
+    const test: typeof testLiveQuietly = (title, body, timeout) =>
+      testLiveQuietly(`${title}, on ${where}`, body, timeout)
 
     test("A registered runner is listed with its health until it unregisters, and keeps its machine id when it registers again", function* () {
       const storage = yield* processes()()
