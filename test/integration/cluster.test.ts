@@ -34,16 +34,21 @@ const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" } as c
 
 suitesOn(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (test) => {
   describe("a lock", () => {
-    test("A lock on a cluster is renewed together with the locks of its slot, on whichever master they are", function* () {
-      const { run } = yield* clusterClient(yield* TheCluster, { watchdogLeaseTime: "6 seconds" })
+    test("A lock on a cluster is renewed together with the locks of its slot, on whichever master they are, also after each has forgotten all scripts", function* () {
+      const cluster = yield* TheCluster
+      const masters = yield* Effect.forEach(cluster.nodes, bare)
+      const { run } = yield* clusterClient(cluster, { watchdogLeaseTime: "6 seconds" })
       const locks = Array.from({ length: 12 }, freshName)
       yield* run(
         Effect.gen(function* () {
           const holdings = yield* Effect.forEach(locks, (lock) => Lock.scoped(lock))
           const left = ({ remaining }: Holding) => Effect.runPromise(Effect.map(remaining, Duration.toMillis))
-          yield* Effect.forEach(holdings, (holding) => growsBy("it is renewed", () => left(holding), 1), {
+          const renewed = Effect.forEach(holdings, (holding) => growsBy("it is renewed", () => left(holding), 1), {
             concurrency: "unbounded"
           })
+          yield* renewed
+          yield* Effect.forEach(masters, (redis) => Effect.promise(() => redis.script("FLUSH", "SYNC")))
+          yield* renewed
         }).pipe(Effect.scoped)
       )
     })
