@@ -25,6 +25,7 @@ const secrets = ["s3cr3t", "s3ntinel", "wr0ng"]
 
 // every deployment: integration/urls
 const some = deployments.filter(([title]) => /^(?:rediss\+cluster|redis\+sentinel|unix)/.test(title))
+assert.lengthOf(some, 3)
 
 describe("redis-lock", () => {
   for (const [what, deployment] of some) {
@@ -105,7 +106,7 @@ describe("redis-lock with several URLs", () => {
   })
 
   testLive(
-    "redis-lock with several URLs exits with 64 if one is wrong or empty, or two lead to one server",
+    "redis-lock with several URLs exits with 64 if one is wrong, empty or names a file that cannot be read, or two lead to one server",
     function* () {
       const mistakes = [
         [["redis://:s3cret@127.0.0.1:1", "redis://:s3cret@127.0.0.1:x"], "URL 2: the port must be"],

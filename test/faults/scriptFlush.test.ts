@@ -8,6 +8,7 @@ import { createHash } from "node:crypto"
 import { client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import { commandsRun } from "../kit/server/commandsOf.ts"
 import { renewed } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { testLive } from "../kit/test.ts"
@@ -50,10 +51,8 @@ const appending = (comment: string): RedisDriver.RedisScript => {
 }
 const [one, other] = ["one", "other"].map(appending) as [RedisDriver.RedisScript, RedisDriver.RedisScript]
 
-const calls = async (redis: Redis, command: string) =>
-  Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(await redis.info("commandstats"))?.[1] ?? 0)
-
-const received = async (redis: Redis) => Number(/total_net_input_bytes:(\d+)/.exec(await redis.info("stats"))![1])
+const received = (redis: Redis) =>
+  Effect.promise(async () => Number(/total_net_input_bytes:(\d+)/.exec(await redis.info("stats"))![1]))
 
 const drivers: Record<string, (url: string) => Layer.Layer<RedisDriver.RedisDriver, unknown>> = {
   ioredis: (url: string) => IoRedis.layer({ url, commandTimeout: "1 minute", ioredis: { retryStrategy: () => 20 } }),
@@ -71,13 +70,13 @@ describe.each(Object.entries(drivers))("a script that the server does not know: 
       const { redis, server } = yield* onServer()
       const driver = yield* driverOf(server.url)
       for (let round = 0; round < 2; round++) {
-        const [before, evals] = yield* Effect.promise(() => Promise.all([received(redis), calls(redis, "eval")]))
+        const [before, evals] = yield* Effect.all([received(redis), commandsRun(redis, "eval")])
         yield* Effect.forEach(
           Array.from({ length: 1000 }, (_, i) => i),
           (i) => driver.eval(one, ["list"], [i]),
           { concurrency: "unbounded", discard: true }
         )
-        const [after, evalsNow] = yield* Effect.promise(() => Promise.all([received(redis), calls(redis, "eval")]))
+        const [after, evalsNow] = yield* Effect.all([received(redis), commandsRun(redis, "eval")])
         assert.strictEqual(evalsNow - evals, 1)
         // twice a line of some 90 bytes each; with its text each time it would be two millions
         assert.isBelow(after - before, 500_000)
@@ -113,7 +112,7 @@ describe("a server that was restarted and has forgotten all scripts", () => {
         discard: true
       })
       assert.deepStrictEqual(yield* Effect.promise(() => redis.lrange("list", 0, -1)), numbers.map(String))
-      assert.strictEqual(yield* Effect.promise(() => calls(redis, "eval")), 2)
+      assert.strictEqual(yield* commandsRun(redis, "eval"), 2)
       assert.notInclude(yield* Effect.promise(() => redis.info("errorstats")), "NOSCRIPT")
       yield* Effect.promise(() => redis.flushall())
     }

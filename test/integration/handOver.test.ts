@@ -1,6 +1,6 @@
 /**
- * What a section under a plain lock or a read-write lock costs, and how long anybody waits for it, however many clients contend; and what
- * becomes of a lock whose next owner is dead or stopped.
+ * What a section under a plain lock or a read-write lock costs, and how many others come before it, however many clients contend; and
+ * sections that block the event loop as the lock is handed over to them.
  */
 import { failure } from "../kit/exits.ts"
 import { assert, describe } from "@effect/vitest"

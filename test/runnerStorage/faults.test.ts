@@ -24,7 +24,7 @@ type Storage = RunnerStorage.RunnerStorage["Service"]
 const over = ({ url }: { readonly url: string }, commandTimeout = 3000) =>
   IoRedis.layer({ url, commandTimeout, ioredis: reconnectsAtOnce })
 
-const onServer = Effect.fnUntraced(function* () {
+const storageServer = Effect.fnUntraced(function* () {
   const server = yield* RedisServer.start()
   return {
     server,
@@ -45,7 +45,7 @@ const commandCounts = (redis: Redis) =>
 
 describe("what the runner storage sends and leaves behind", () => {
   testLive("300 shards are acquired, refreshed and released with one command each", function* () {
-    const { process, redis } = yield* onServer()
+    const { process, redis } = yield* storageServer()
     const storage = yield* process()
     const shards = shardsUpTo(300)
     // tells the server's clock, and its scripts
@@ -69,7 +69,7 @@ describe("what the runner storage sends and leaves behind", () => {
   })
 
   testLive("Its keys carry one hash tag, and expire when no runner needs them any more", function* () {
-    const { process, redis } = yield* onServer()
+    const { process, redis } = yield* storageServer()
     const storage = yield* process({ lease: "500 millis", retention: 500, prefix: "orders" })
     yield* storage.register(runnerOf(1), true)
     yield* storage.acquire(addressOf(1), shardsUpTo(3))
@@ -85,7 +85,7 @@ describe("what the runner storage sends and leaves behind", () => {
   testLive(
     "A runner with a short lease does not make the keys expire before the leases of others are over",
     function* () {
-      const { process, redis } = yield* onServer()
+      const { process, redis } = yield* storageServer()
       const [long, short] = [yield* process(), yield* process({ lease: "1 second" })]
       yield* long.acquire(addressOf(1), shardsUpTo(1))
       yield* short.acquire(addressOf(2), shardsUpTo(2))
@@ -110,7 +110,7 @@ describe("what the runner storage sends and leaves behind", () => {
 
 describe("permissions", () => {
   testLive("A Redis user with the documented permissions, and no others, serves all operations", function* () {
-    const { redis, server } = yield* onServer()
+    const { redis, server } = yield* storageServer()
     const page = readFileSync(new URL("../../docs/cluster.md", import.meta.url), "utf8")
     const [, rules] = /^ACL SETUSER cluster (.*(?:\n {2}.*)*)/m.exec(page)!
     // Redis before 7.2 does not know that subcommand
@@ -142,7 +142,7 @@ describe("machine ids that run out", () => {
   testLive(
     "When all machine ids are in use a runner gets that of the one that has been silent the longest, and fails where none is silent",
     function* () {
-      const { process, redis } = yield* onServer()
+      const { process, redis } = yield* storageServer()
       const brief = yield* process({ lease: "1 second" })
       const lasting = yield* process()
       yield* brief.register(runnerOf(1), true)
@@ -159,7 +159,7 @@ describe("machine ids that run out", () => {
 
 describe("a process that was stopped", () => {
   testLive("A reply that is read after the lease is over grants and confirms nothing", function* () {
-    const { server } = yield* onServer()
+    const { server } = yield* storageServer()
     const resumed = yield* Deferred.make<void>()
     let isStopped = false
     const driver = Layer.effect(
@@ -185,7 +185,7 @@ describe("a process that was stopped", () => {
 
 describe("leases that have ended", () => {
   testLive("That its leases have ended a runner knows without Redis, which may not answer", function* () {
-    const { process, redis, server } = yield* onServer()
+    const { process, redis, server } = yield* storageServer()
     const storage = yield* process({ lease: "1 second" })
     const shards = shardsUpTo(3)
     yield* storage.register(runnerOf(1), true)
@@ -237,7 +237,7 @@ describe("a command of the runner storage that arrives late", () => {
   }
   for (const [script, command] of Object.entries(commands)) {
     testLive(`A command that arrives after its sender has given up changes nothing: ${script}`, function* () {
-      const { redis, server } = yield* onServer()
+      const { redis, server } = yield* storageServer()
       const { driver, late, loseNext } = losing(server)
       const storage = yield* storageOver(driver)
       yield* storage.register(runnerOf(1), true)
@@ -289,7 +289,7 @@ describe("a server that is away", () => {
   testLive(
     "While Redis is down its operations fail with a PersistenceError that says why, refreshes after a third of the lease",
     function* () {
-      const { process, server } = yield* onServer()
+      const { process, server } = yield* storageServer()
       const storage = yield* process({ lease: "3 seconds" })
       const shards = shardsUpTo(3)
       yield* storage.acquire(addressOf(1), shards)
