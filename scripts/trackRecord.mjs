@@ -18,6 +18,26 @@ const fixes = {
     fixed: "ends: endsOf(state, startedAt)",
     broken: "ends: endsOf(state, client.now())"
   },
+  "tracking-answered-late": {
+    file: "packages/ioredis/src/internal/tracking.ts",
+    fixed: "redirects.set(redis, (redirects.get(redis) ?? new Set()).add(id))",
+    broken: ""
+  },
+  "unanswered-is-free": {
+    file: "packages/ioredis/src/internal/tracking.ts",
+    fixed: "return -1\n    throw error",
+    broken: "return -1\n    return -1"
+  },
+  "queued-tracking": {
+    file: "packages/ioredis/src/internal/tracking.ts",
+    fixed: 'if (reply === "QUEUED") throw inTransaction',
+    broken: ""
+  },
+  "reports-of-the-dead": {
+    file: "packages/ioredis/src/internal/tracking.ts",
+    fixed: "if (isOver || id === undefined ||",
+    broken: "if (id === undefined ||"
+  },
   "false-subscribed": {
     file: "packages/core/src/RedisDriver.ts",
     fixed: 'if (messages.state._tag === "Done") return yield* next\n',

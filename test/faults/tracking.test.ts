@@ -116,6 +116,14 @@ const impatient = ({ url }: { readonly url: string }) =>
     (redis) => Effect.sync(() => redis.disconnect())
   )
 
+type Call = (...args: ReadonlyArray<string>) => Promise<unknown>
+
+/** Has the commands that a client is asked to `call` pass through a function. */
+const intercept = (redis: Redis, f: (call: Call, ...args: ReadonlyArray<string>) => Promise<unknown>) => {
+  const call = redis.call.bind(redis) as Call
+  redis.call = ((...args: ReadonlyArray<string>) => f(call, ...args)) as typeof redis.call
+}
+
 const hold = ({ run }: Client, name: string, { around }: Kind = kinds.lock!) =>
   sectionUntilTold((body) => run(around(name, body)))
 
@@ -448,23 +456,53 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
     }
   )
 
-  testLive(
-    "A server that did not answer within the commandTimeout of an application's client when it was asked to tell of losses is asked again",
-    function* () {
-      const { redis, server } = yield* onServer()
-      const shared = yield* impatient(server)
-      const call = shared.call.bind(shared) as (...args: ReadonlyArray<string>) => Promise<unknown>
-      let asked = 0
-      shared.call = ((...args: ReadonlyArray<string>) =>
-        args[1] === "TRACKING" && ++asked === 1
-          ? Promise.reject(new Error("Command timed out"))
-          : call(...args)) as typeof shared.call
-      const held = yield* hold(yield* clientOver(shared, hour), "report")
-      yield* isTracked(redis)
-      yield* Effect.promise(() => redis.del("report"))
-      yield* isLost(held)
-    }
-  )
+  for (const [title, arrives] of [
+    ["", false],
+    [", though it was carried out", true]
+  ] as const) {
+    testLive(
+      `A server that did not answer within the commandTimeout of an application's client when it was asked to tell of losses is asked again${title}`,
+      function* () {
+        const { redis, server } = yield* onServer()
+        const shared = yield* impatient(server)
+        let asked = 0
+        intercept(shared, async (call, ...args) => {
+          if (args[1] !== "TRACKING" || ++asked > 1) return call(...args)
+          if (arrives) await call(...args)
+          throw new Error("Command timed out")
+        })
+        const held = yield* hold(yield* clientOver(shared, hour), "report")
+        yield* isTracked(redis)
+        yield* Effect.promise(() => redis.del("report"))
+        yield* isLost(held)
+      }
+    )
+  }
+
+  for (const command of ["GETREDIR", "TRACKING"]) {
+    testLive(
+      `A server that was asked to tell of losses within a transaction of the application that was then discarded is asked again: ${command}`,
+      function* () {
+        const { redis, server } = yield* onServer()
+        const shared = yield* bare(server)
+        let asked = 0
+        intercept(shared, async (call, ...args) => {
+          if (args[1] === command && ++asked === 1) await shared.multi({ pipeline: false })
+          return call(...args)
+        })
+        const held = yield* hold(yield* clientOver(shared, hour), "report")
+        yield* eventually(
+          "the request is queued",
+          async () => String(await redis.client("LIST")),
+          (clients) => / multi=[1-9]/.test(clients)
+        )
+        yield* Effect.promise(() => shared.discard())
+        yield* isTracked(redis)
+        yield* Effect.promise(() => redis.del("report"))
+        yield* isLost(held)
+      }
+    )
+  }
 
   testLive(
     "Of several drivers over one application's client each is told of its losses, also when the first of them is closed",
@@ -489,32 +527,47 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
     }
   )
 
-  testLive("What the application itself has the server report to its cache is still reported to it", function* () {
-    const { redis, server } = yield* onServer()
-    const shared = yield* bare(server)
-    const cache = yield* Effect.acquireRelease(
-      Effect.sync(() => new Redis(server.url, { protocol: 2 })),
-      (redis) => Effect.sync(() => redis.disconnect())
+  for (const [title, rule, isLate] of [
+    ["", "+@all", false],
+    [", though the server did not answer at first whether it does", "+@all", true],
+    [", though the locks may not ask whether it does", "-client|getredir", false]
+  ] as const) {
+    testLive(
+      `What the application itself has the server report to its cache is still reported to it${title}`,
+      function* () {
+        const { redis, server } = yield* onServer()
+        if (!(yield* restricts(redis, rule))) return
+        const shared = yield* bare({ url: `redis://locks:secret@${server.host}:${server.port}` })
+        let asked = 0
+        intercept(shared, async (call, ...args) => {
+          if (isLate && args[1] === "GETREDIR" && ++asked === 1) throw new Error("Command timed out")
+          return call(...args)
+        })
+        const cache = yield* Effect.acquireRelease(
+          Effect.sync(() => new Redis(server.url, { protocol: 2 })),
+          (redis) => Effect.sync(() => redis.disconnect())
+        )
+        const told = new Set<string>()
+        cache.on("message", (_, key) => told.add(key))
+        yield* Effect.promise(async () => {
+          const id = await cache.client("ID")
+          await cache.subscribe("__redis__:invalidate")
+          await shared.call("CLIENT", "TRACKING", "ON", "REDIRECT", id)
+        })
+        const { layer, lines } = recording()
+        const mine = yield* clientOf(Layer.provide(locksOver(IoRedis.fromClient(shared), hour), layer))
+        const held = yield* hold(mine, "report")
+        yield* until("the log says that losses are not reported to the holder", () => lines.length > 0)
+        yield* Effect.promise(async () => {
+          await shared.get("cached")
+          await redis.set("cached", "new")
+        })
+        yield* until("the cache is told", () => told.has("cached"))
+        yield* Effect.promise(() => redis.del("cached"))
+        yield* held.end
+      }
     )
-    const told = new Set<string>()
-    cache.on("message", (_, key) => told.add(key))
-    yield* Effect.promise(async () => {
-      const id = await cache.client("ID")
-      await cache.subscribe("__redis__:invalidate")
-      await shared.call("CLIENT", "TRACKING", "ON", "REDIRECT", id)
-    })
-    const { layer, lines } = recording()
-    const mine = yield* clientOf(Layer.provide(locksOver(IoRedis.fromClient(shared), hour), layer))
-    const held = yield* hold(mine, "report")
-    yield* until("the log says that losses are not reported to the holder", () => lines.length > 0)
-    yield* Effect.promise(async () => {
-      await shared.get("cached")
-      await redis.set("cached", "new")
-    })
-    yield* until("the cache is told", () => told.has("cached"))
-    yield* Effect.promise(() => redis.del("cached"))
-    yield* held.end
-  })
+  }
 
   testLive(
     "The server does not tell of the renewals of the process itself: each is followed by one command that tracks, and nothing is verified",

@@ -1,6 +1,6 @@
 import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { failureOf } from "./command/failure.ts"
+import { failureOf, inTransaction } from "./command/failure.ts"
 import type { Subscriber } from "./subscriber.ts"
 
 /** Where the server tells a connection with RESP2 of changed keys. */
@@ -33,14 +33,23 @@ interface Reports {
 
 const reportsOf = new WeakMap<Redis, Reports>()
 
-/** To which connection our drivers last had the server report. */
-const redirects = new WeakMap<Redis, number>()
+/** The connections to which our drivers have had the server report, or meant to: a request that is late may still be carried out. */
+const redirects = new WeakMap<Redis, Set<number>>()
+
+const call = async (redis: Redis, ...args: ReadonlyArray<string | number>): Promise<unknown> => {
+  const reply = await redis.call("CLIENT", ...args)
+  if (reply === "QUEUED") throw inTransaction
+  return reply
+}
 
 /** Whether the application has its own reads reported over this connection: its cache would not learn of changes any more. */
 const isTaken = async (redis: Redis): Promise<boolean> => {
-  // -1: nobody has, or it may not be asked
-  const redirect = Number(await redis.call("CLIENT", "GETREDIR").catch(() => -1))
-  return redirect !== -1 && redirect !== redirects.get(redis)
+  const redirect = await call(redis, "GETREDIR").catch((error: Error) => {
+    // a server that has no such command
+    if (/unknown subcommand/i.test(error.message)) return -1
+    throw error
+  })
+  return redirect !== -1 && redirects.get(redis)?.has(Number(redirect)) !== true
 }
 
 const takenByApplication = new RedisDriver.RedisDriverError({
@@ -82,16 +91,18 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
     reports.hasBegun = false
     try {
       const id = await asked
-      if (id === undefined || redis?.status !== "ready") return
+      if (isOver || id === undefined || redis?.status !== "ready") return
       const others = reportsOf.get(redis)
       // the next try joins them
       if (others !== undefined && others !== reports) return fail(takenOver)
       reportsOf.set(redis, reports)
-      if (isShared && (await isTaken(redis))) return fail(takenByApplication)
-      await redis.call("CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", "NOLOOP")
-      redirects.set(redis, id)
+      const isFree = !isShared || !(await isTaken(redis))
+      if (isOver) return
+      if (!isFree) return fail(takenByApplication)
+      redirects.set(redis, (redirects.get(redis) ?? new Set()).add(id))
+      await call(redis, "TRACKING", "ON", "REDIRECT", id, "OPTIN", "NOLOOP")
       // refused here rather than before each script
-      await redis.call("CLIENT", "CACHING", "YES")
+      await call(redis, "CACHING", "YES")
       if (isOver) return
       reports.hasBegun = true
       onSignal(subscribed)
@@ -99,7 +110,7 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
       const { message, name } = error as Error
       const failure = failureOf(error)
       // a connection that broke is tracked again when there is a new one; not so one that was late for an application's commandTimeout
-      if (isOver || (name !== "ReplyError" && failure.reason !== "TimedOut")) return
+      if (isOver || (name !== "ReplyError" && failure.reason !== "TimedOut" && error !== inTransaction)) return
       if (!message.includes("does not exist")) return fail(failure)
       // the one for subscriptions is gone, or is at another server than the one for commands
       if (!mayReplace || subscriber.clientId(CHANNEL) !== asked) return

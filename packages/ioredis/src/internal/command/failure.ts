@@ -22,7 +22,17 @@ export const hiding = (secrets: ReadonlyArray<unknown>): Hide => {
  * including the password.
  */
 export const failureOf = (error: unknown, hide: Hide = (text) => text): RedisDriver.RedisDriverError =>
-  new RedisDriver.RedisDriverError({ reason: RedisDriver.reasonOf(error), cause: plain(error, hide) })
+  error instanceof RedisDriver.RedisDriverError
+    ? error
+    : new RedisDriver.RedisDriverError({ reason: RedisDriver.reasonOf(error), cause: plain(error, hide) })
+
+/** A command was answered with "QUEUED". */
+export const inTransaction = new RedisDriver.RedisDriverError({
+  reason: "ConnectionLost",
+  cause: new Error(
+    "the application has begun a transaction (MULTI) on the connection that it shares with the locks: the command runs with EXEC or not at all"
+  )
+})
 
 const plain = (error: unknown, hide: Hide): Error => {
   if (!(error instanceof Error)) return new Error(hide(String(error)))

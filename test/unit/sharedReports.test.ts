@@ -1,0 +1,63 @@
+/**
+ * Drivers that share what the server reports over one connection, and end while they ask for it.
+ */
+import { assert } from "@effect/vitest"
+import { Effect, Fiber, Stream } from "effect"
+import type { RedisDriver } from "effect-redis-lock"
+import type { Redis } from "ioredis"
+import { invalidationsOf } from "../../packages/ioredis/dist/internal/tracking.js"
+import type { Subscriber } from "../../packages/ioredis/dist/internal/subscriber.js"
+import { until } from "../kit/eventually.ts"
+import { testLive } from "../kit/test.ts"
+
+const redisAt = (answer: (command: string) => Promise<unknown>) =>
+  ({ status: "ready", call: (_: string, command: string) => answer(command) }) as unknown as Redis
+
+/** A driver whose connection for subscriptions says which one it is when `id` does. */
+const driver = (redis: Redis, id: Promise<number>) =>
+  invalidationsOf({
+    client: () => redis,
+    isShared: true,
+    listen: () => () => {},
+    subscriber: {
+      clientId: () => id,
+      subscribe: (_channel: string, onSignal: (signal: RedisDriver.Signal) => void) => {
+        onSignal({ _tag: "Subscribed" })
+        return { cancel: () => {} }
+      }
+    } as unknown as Subscriber
+  })
+
+for (const at of ["asks which connection is to be told", "asks whether the application is told"]) {
+  testLive(
+    `A driver that ends while it ${at} has the server tell nobody, and leaves that to the next one`,
+    function* () {
+      const calls: Array<string> = []
+      let resume = () => {}
+      const held = new Promise<void>((resolve) => void (resume = resolve))
+      const isFirst = at.includes("which")
+      const redis = redisAt(async (command) => {
+        calls.push(command)
+        if (!isFirst && calls.length === 1) await held
+        return command === "GETREDIR" ? -1 : "OK"
+      })
+      const first = yield* Effect.forkChild(
+        Stream.runDrain(driver(redis, isFirst ? held.then(() => 1) : Promise.resolve(1))),
+        { startImmediately: true }
+      )
+      if (!isFirst) yield* until("it asks", () => calls.length === 1)
+      yield* Fiber.interrupt(first)
+      resume()
+      yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      const before = calls.length
+      assert.notInclude(calls, "TRACKING")
+      let isTold = false
+      yield* Effect.forkChild(
+        Stream.runForEach(driver(redis, Promise.resolve(2)), () => Effect.sync(() => void (isTold = true))),
+        { startImmediately: true }
+      )
+      yield* until("the next is told", () => isTold)
+      assert.deepStrictEqual(calls.slice(before), ["GETREDIR", "TRACKING", "CACHING"])
+    }
+  )
+}
