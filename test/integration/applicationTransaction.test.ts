@@ -3,11 +3,11 @@
  * EXEC or not at all.
  */
 import { assert } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Stream } from "effect"
 import { Lock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { clientOver } from "../kit/clients.ts"
-import { eventually } from "../kit/eventually.ts"
+import { eventually, soon } from "../kit/eventually.ts"
 import { storeError } from "../kit/exits.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { lockKey } from "../kit/server/conditions.ts"
@@ -57,4 +57,14 @@ testLive("A section whose release comes within a transaction of the application 
   yield* commit(shared)
   assert.strictEqual(yield* Fiber.join(section), "done")
   yield* lockKey(redis, "report", "gone")
+})
+
+testLive("Locks that are listed within a transaction of the application are not: the listing fails", function* () {
+  const { server } = yield* onServer()
+  const shared = yield* bare(server)
+  const { run } = yield* clientOver(shared)
+  yield* begin(shared)
+  const error = storeError(yield* Effect.exit(soon("the listing fails", run(Stream.runCollect(Lock.list())))))
+  assert.strictEqual(error.reason, "ConnectionLost")
+  yield* commit(shared)
 })

@@ -4,7 +4,7 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { RedisDriver } from "effect-redis-lock"
 import type { CommandWriter } from "./CommandWriter.ts"
-import { failureOf } from "./failure.ts"
+import { failureOf, inTransaction } from "./failure.ts"
 
 /** The keys of one server that have a type and match a pattern. */
 export const scanOf =
@@ -12,7 +12,11 @@ export const scanOf =
   (pattern: string, type: RedisDriver.KeyType): Stream.Stream<string, RedisDriver.RedisDriverError> =>
     Stream.paginate("0", (cursor) =>
       Effect.tryPromise({
-        try: () => writer.client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", type),
+        try: async () => {
+          const reply = await writer.client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", type)
+          if (!Array.isArray(reply)) throw inTransaction
+          return reply
+        },
         catch: (error) => failureOf(error)
       }).pipe(
         Effect.timeoutOrElse({
