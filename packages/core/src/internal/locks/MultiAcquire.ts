@@ -123,19 +123,32 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
         yield* pauseAfterFailure(this.subjects[0]!.client, outage, left, restore)
       }
       // where nothing was in the way, as a lease had ended too soon, all are requested at once again
-      while (blocker !== undefined || failure !== undefined) {
-        const next = this.#order.find((index) => this.#held[index] === undefined)
+      if (blocker !== undefined || failure !== undefined) {
         // at first it holds nothing while it waits: others may use the rest, which is often free again by then; at last only this one matters
-        const index = denied === first || left <= 0 ? (blocker ?? next) : next
-        if (index === undefined) break
-        this.#held[index] = yield* this.#waitFor(index, until, restore)
-        // behind the one that was taken the rest may be free; after it has given way, those before it
-        if (index === blocker || !this.#isInOrder) break
+        const isAlone = denied === first || left <= 0
+        yield* this.#gather(blocker, isAlone, until, restore)
       }
       const attempt = yield* this.#askForRest(restore)
       if (attempt instanceof MultiHold) return attempt
       denied = attempt
       if (!this.#isInOrder) yield* this.#giveBack()
+    }
+  }
+
+  /** Waits for one member after the other, in order, up to the one that was taken, or for that one alone. */
+  *#gather(
+    blocker: number | undefined,
+    isAlone: boolean,
+    until: number,
+    restore: Restore
+  ): Effect.fn.Return<void, AcquireError | E> {
+    while (true) {
+      const next = this.#order.find((index) => this.#held[index] === undefined)
+      const index = isAlone ? (blocker ?? next) : next
+      if (index === undefined) return
+      this.#held[index] = yield* this.#waitFor(index, until, restore)
+      // behind the one that was taken the rest may be free; after it has given way, those before it
+      if (index === blocker || !this.#isInOrder) return
     }
   }
 
