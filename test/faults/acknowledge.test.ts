@@ -192,6 +192,9 @@ describe("grants that replicas acknowledge", () => {
       yield* Effect.promise(() => shared.select(3))
       const { run } = yield* clientOver(shared, { acknowledge: patient })
       assert.strictEqual(yield* run(Lock.withLock(Effect.succeed("in"), "a", { waitTime: 0 })), "in")
+      // the connection that has confirmed it is kept
+      yield* Effect.promise(() => shared.select(4))
+      assert.strictEqual(yield* run(Lock.withLock(Effect.succeed("in"), "a", { waitTime: 0 })), "in")
     }
   )
 

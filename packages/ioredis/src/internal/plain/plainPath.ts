@@ -1,5 +1,6 @@
 import { Command, type Redis } from "ioredis"
 import type { CommandPath, ScriptSender } from "../command/CommandPath.ts"
+import { inTransaction } from "../command/failure.ts"
 import { Connector, socketOf } from "../connection/Connector.ts"
 import { SentinelConnector } from "../connection/SentinelConnector.ts"
 
@@ -38,13 +39,11 @@ const makeSender = (client: Redis): ScriptSender => ({
  */
 const databaseOf = async (client: Redis): Promise<number> => {
   const wanted = client.options.db ?? 0
-  try {
-    const [, actual] = / db=(\d+)/.exec(String(await client.call("CLIENT", "INFO"))) ?? []
-    return actual === undefined || actual === "0" ? wanted : Number(actual)
-  } catch {
-    // before Redis 6.2, or without the permission
-    return wanted
-  }
+  // refused before Redis 6.2, or without the permission
+  const info = String(await client.call("CLIENT", "INFO").catch(() => ""))
+  if (info === "QUEUED") throw inTransaction
+  const [, actual] = / db=(\d+)/.exec(info) ?? []
+  return actual === undefined || actual === "0" ? wanted : Number(actual)
 }
 
 /** Uses only the public API of ioredis, from the oldest to the newest version that this package admits. */
