@@ -87,5 +87,7 @@ test("A client of the application that reconnects after every error is refused, 
   })
   assert.include((yield* over(() => true)).message, "reconnectOnError")
   assert.include((yield* over(() => 2)).message, "reconnectOnError")
+  // a promise, which ioredis ignores
+  assert.include((yield* over((() => Promise.resolve(true)) as never)).message, "ECONNREFUSED")
   assert.include((yield* over((error) => error.message.includes("READONLY"))).message, "ECONNREFUSED")
 })

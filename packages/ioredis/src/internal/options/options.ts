@@ -149,13 +149,13 @@ const isText = (value: unknown) => typeof value === "string"
 const isFunction = (value: unknown) => typeof value === "function"
 
 /**
- * Whether ioredis would reconnect after every error reply. The first request over a connection is answered by one, as the server's clock is not
+ * Whether ioredis would reconnect after every error reply: it ignores any other answer, also a promise. The first request over a connection is answered by one, as the server's clock is not
  * known yet: the client would reconnect forever.
  */
 export const reconnectsAlways = (reconnectOnError: unknown): boolean => {
   if (typeof reconnectOnError !== "function") return false
   try {
-    return Boolean(reconnectOnError(Object.assign(new Error("LATE 0"), { name: "ReplyError" })))
+    return [true, 1, 2].includes(reconnectOnError(Object.assign(new Error("LATE 0"), { name: "ReplyError" })))
   } catch {
     return false
   }
