@@ -8,8 +8,9 @@ import { Effect, Exit, Fiber, Latch, Layer, Logger, type Scope } from "effect"
 import { Lock, RedisLock } from "effect-redis-lock"
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net"
 import { createServer as createHttpServer } from "node:http"
-import { readFileSync } from "node:fs"
-import { networkInterfaces } from "node:os"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { networkInterfaces, tmpdir } from "node:os"
+import { join } from "node:path"
 import { createServer as createTlsServer } from "node:tls"
 import { pathOfThisRun } from "../kit/commandPath.ts"
 import { client, clientOf, locksOver } from "../kit/clients.ts"
@@ -195,6 +196,22 @@ describe("a server that is not Redis", () => {
       assert.include(message, "TLS is off (redis://): if this port has it, use rediss://")
     })
   }
+
+  testLive("The error of a socket in the file system says nothing of TLS", function* () {
+    const folder = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "socket-"))),
+      (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+    )
+    const path = join(folder, "redis.sock")
+    const server = createServer((socket) => socket.end())
+    yield* Effect.acquireRelease(
+      Effect.promise(() => new Promise<void>((resolve) => server.listen(path, resolve))),
+      () => Effect.sync(() => server.close())
+    )
+    const { message } = yield* refusal(IoRedis.layer({ url: `unix://${path}` }))
+    assert.include(message, path)
+    assert.notInclude(message, "TLS")
+  })
 
   for (const deployment of ["", "+cluster", "+sentinel"]) {
     testLive(`The error of rediss${deployment}:// says that a port may have no TLS`, function* () {

@@ -81,10 +81,14 @@ export const explained = (
   })
 }
 
-/** Failures name the place, if they do not yet, and say where the use of TLS may be the reason. */
-const naming = (place: string, tls: unknown, driver: OwnDriver): OwnDriver =>
+/** Failures name the place, if they do not yet, and say where the use of TLS may be the reason: not over a socket in the file system. */
+const naming = (place: string, tls: unknown, driver: OwnDriver, isSocket = false): OwnDriver =>
   Effect.mapError(driver, (error) =>
-    explained(error, (message) => (message.includes(place) ? message : `${place}: ${message}`) + tlsAdvice(error, tls))
+    explained(
+      error,
+      (message) =>
+        (message.includes(place) ? message : `${place}: ${message}`) + (isSocket ? "" : tlsAdvice(error, tls))
+    )
   )
 
 /** A plain server leaves the beginning of TLS without an answer, or with one that is not TLS; a server with TLS hangs up on anything else. */
@@ -112,7 +116,7 @@ export const makeServer = (address: Address, ioredis: RedisOptions, common: Comm
   )
   const { host = "localhost", path, port = 6379, sentinels } = settings
   // those of an application's own sentinels name these
-  return sentinels == null ? naming(path ?? `${host}:${port}`, settings.tls, driver) : driver
+  return sentinels == null ? naming(path ?? `${host}:${port}`, settings.tls, driver, path != null) : driver
 }
 
 /** The driver over connections to the nodes of a cluster. `ioredis` is the options of each of them. */
