@@ -233,3 +233,21 @@ testLive(
     yield* until("the child process has ended", isDead(child))
   }
 )
+
+testLive("A redis-lock that was stopped beyond the time to renew does not say that Redis did not answer", function* () {
+  const name = freshName("cli")
+  const redis = yield* client()
+  const running = yield* start(["run", "--lease", "6s", name, "--", ...obedient])
+  yield* running.number("pid")
+  yield* running.signal("SIGSTOP")
+  yield* until(
+    "the lease is nearly over",
+    Effect.map(
+      Effect.promise(() => redis.pttl(name)),
+      (left) => left < 1400
+    )
+  )
+  yield* running.signal("SIGCONT")
+  const { stderr } = yield* running.ended
+  assert.include(stderr, "was not renewed in time, as this process was stopped or the machine was busy; its lease ends")
+})

@@ -29,7 +29,7 @@ export const graceOf = (lease: Duration.Duration): number => Math.min(longestGra
 export const awaitLossWarning = (hold: Hold, graceMillis: number): Effect.Effect<LossWarning> =>
   Effect.match(Effect.raceFirst(runningOut(hold, graceMillis), hold.awaitLost), {
     onSuccess: (remaining) => ({
-      message: `${hold.title} could not be renewed, as Redis does not answer or refuses; its lease ends in ${(remaining / 1000).toFixed(1)} s.`,
+      message: `${hold.title} ${whyNotRenewed(remaining, graceMillis)}; its lease ends in ${(remaining / 1000).toFixed(1)} s.`,
       // dead before the end, not at it
       graceMillis: Math.max(0, remaining - graceMillis / 10)
     }),
@@ -38,6 +38,12 @@ export const awaitLossWarning = (hold: Hold, graceMillis: number): Effect.Effect
       graceMillis: graceAfter(lost, graceMillis)
     })
   })
+
+/** All renewals until then have failed, unless this comes late: then this process may have slept through them. */
+const whyNotRenewed = (remaining: number, graceMillis: number): string =>
+  remaining > 0.8 * graceMillis
+    ? "could not be renewed, as Redis does not answer or refuses"
+    : "was not renewed in time, as this process was stopped or the machine was busy"
 
 const graceAfter = ({ reason }: LockLost, graceMillis: number): number => {
   // its lease still runs
