@@ -147,9 +147,9 @@ const releaseCommand = Command.make(
 Takes NAME away from its holder and wakes the next waiter. A read-write lock is taken from its writer or from all its readers; a
 semaphore with leased permits gets back all permits that are held. On a terminal it shows the holder and asks first.
 
-The holder is not stopped, but notified: at once if it has held NAME for two seconds. Others (Java's, or without
-permission to subscribe) find out when they next renew, at most a third of their lease later. Until then two processes may work at
-once, unless the resource checks the fencing token. If you can, stop the holder instead.
+The holder is not stopped. Redis notifies one that has had NAME for two seconds, if it can (redis-lock doctor, check tracking);
+any other, such as one in Java, notices when it next renews, at most a third of its lease later. Until then two processes may work
+at once, unless the resource checks the fencing token. If you can, stop the holder instead.
 
 Exit codes:
   0   freed

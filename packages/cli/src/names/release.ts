@@ -42,7 +42,7 @@ export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect
     )
     if (state.holders.length > 0 && state.holders.every(({ owner }) => isKept(owner))) return
     yield* print(
-      "The holder has been notified. If that failed, it notices when it next renews: with a lease of 30 s within 10 s.\n"
+      "Redis notifies a holder that has had it for two seconds, if it can (redis-lock doctor); any other notices when it next renews: with a lease of 30 s within 10 s.\n"
     )
   }).pipe(
     Effect.provide(locksIn(target)),
