@@ -13,6 +13,76 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "queued-script": {
+    file: "packages/core/src/internal/store/commands.ts",
+    fixed: "if (exit.value === queued)",
+    broken: "if (exit.value === undefined)"
+  },
+  "master-is-down": {
+    file: "packages/core/src/RedisDriver.ts",
+    fixed: "\\bREADONLY\\b|\\bMASTERDOWN\\b",
+    broken: "\\bREADONLY\\b"
+  },
+  "unreachable-meanwhile": {
+    file: "packages/core/src/RedisDriver.ts",
+    fixed: '[/\\b(read|write) E(HOST|NET)UNREACH\\b/, "ConnectionLost"],',
+    broken: ""
+  },
+  "errors-of-bun": {
+    file: "packages/core/src/RedisDriver.ts",
+    fixed: "ERR_REDIS_CONNECTION_CLOSED|",
+    broken: ""
+  },
+  "many-drivers": {
+    file: "packages/ioredis/src/internal/connection/Connection.ts",
+    fixed: "if (!isOurs) allowListeners(client, LISTENERS)",
+    broken: ""
+  },
+  "reconnects-always": {
+    file: "packages/ioredis/src/internal/options/options.ts",
+    fixed: "[true, 1, 2].includes(",
+    broken: "[].includes("
+  },
+  "database-of-the-client": {
+    file: "packages/ioredis/src/internal/connection/BlockingConnections.ts",
+    fixed: "if (!isShared) return",
+    broken: "return"
+  },
+  "database-of-a-kept-connection": {
+    file: "packages/ioredis/src/internal/connection/BlockingConnections.ts",
+    fixed: " && open.db === db",
+    broken: ""
+  },
+  "endless-listing": {
+    file: "packages/ioredis/src/internal/command/scan.ts",
+    fixed: "if (!Array.isArray(reply)) throw inTransaction",
+    broken: ""
+  },
+  "tls-of-a-socket": {
+    file: "packages/ioredis/src/internal/ownDriver.ts",
+    fixed: 'isSocket ? ""',
+    broken: 'isSocket === undefined ? ""'
+  },
+  "stopped-not-refused": {
+    file: "packages/cli/src/run/lossWarning.ts",
+    fixed: "remaining > 0.8 * graceMillis",
+    broken: "remaining > 0 * graceMillis"
+  },
+  "application-tracks": {
+    file: "packages/ioredis/src/internal/tracking.ts",
+    fixed: "if (!isFree) return fail(takenByApplication)",
+    broken: ""
+  },
+  "drivers-over-one-client": {
+    file: "packages/ioredis/src/internal/tracking.ts",
+    fixed: "if (reports === undefined) return",
+    broken: "return"
+  },
+  "application-s-timeout": {
+    file: "packages/ioredis/src/internal/options/settings.ts",
+    fixed: "here\n  commandTimeout: undefined",
+    broken: "here\n  commandTimeout: 200 as never"
+  },
   "slow-look": {
     file: `${internal}/locks/looking.ts`,
     fixed: "ends: endsOf(state, startedAt)",
