@@ -13,12 +13,16 @@ import { testLive } from "../kit/test.ts"
 const redisAt = (answer: (command: string) => Promise<unknown>) =>
   ({ status: "ready", call: (_: string, command: string) => answer(command) }) as unknown as Redis
 
-/** A driver whose connection for subscriptions says which one it is when `id` does. */
-const driver = (redis: Redis, id: Promise<number>) =>
+/** A driver whose connection for subscriptions says which one it is when `id` does; `listen` is told whenever that for commands is ready. */
+const driver = (
+  redis: Redis | (() => Redis),
+  id: Promise<number>,
+  listen: (onReady: () => void) => () => void = () => () => {}
+) =>
   invalidationsOf({
-    client: () => redis,
+    client: typeof redis === "function" ? redis : () => redis,
     isShared: true,
-    listen: () => () => {},
+    listen,
     subscriber: {
       clientId: () => id,
       subscribe: (_channel: string, onSignal: (signal: RedisDriver.Signal) => void) => {
@@ -61,3 +65,26 @@ for (const at of ["asks which connection is to be told", "asks whether the appli
     }
   )
 }
+
+testLive("A driver whose connection to a node is replaced leaves the former one to the next driver", function* () {
+  const asked = { former: 0, next: 0 }
+  const counting = (which: keyof typeof asked) =>
+    redisAt(async (command) => {
+      if (command === "TRACKING") asked[which]++
+      return command === "GETREDIR" ? -1 : "OK"
+    })
+  const [former, next] = [counting("former"), counting("next")]
+  let now = former
+  let ready = () => {}
+  const listen = (onReady: () => void) => {
+    ready = onReady
+    return () => {}
+  }
+  yield* Effect.forkChild(Stream.runDrain(driver(() => now, Promise.resolve(1), listen)), { startImmediately: true })
+  yield* until("the first is told", () => asked.former === 1)
+  now = next
+  ready()
+  yield* until("it is told by the next connection", () => asked.next === 1)
+  yield* Effect.forkChild(Stream.runDrain(driver(former, Promise.resolve(2))), { startImmediately: true })
+  yield* until("the other is told by the former one", () => asked.former === 2)
+})

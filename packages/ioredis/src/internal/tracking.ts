@@ -83,6 +83,13 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
     for (const listener of [...reports.listeners]) listener.onSignal(signal)
   }
   let isOver = false
+  /** The connection whose reports these are: a node's may be another one later. */
+  let registered: Redis | undefined
+  const register = (redis: Redis | undefined) => {
+    if (registered !== undefined && reportsOf.get(registered) === reports) reportsOf.delete(registered)
+    registered = redis
+    if (redis !== undefined) reportsOf.set(redis, reports)
+  }
   /** Whether the connection for subscriptions may be replaced once more: once for each connection for commands. */
   let mayReplace = true
   const track = async () => {
@@ -95,7 +102,7 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
       const others = reportsOf.get(redis)
       // the next try joins them
       if (others !== undefined && others !== reports) return fail(takenOver)
-      reportsOf.set(redis, reports)
+      register(redis)
       const isFree = !isShared || !(await isTaken(redis))
       if (isOver) return
       if (!isFree) return fail(takenByApplication)
@@ -135,8 +142,7 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
     isOver = true
     stop()
     subscription.cancel()
-    const redis = client()
-    if (redis !== undefined && reportsOf.get(redis) === reports) reportsOf.delete(redis)
+    register(undefined)
   }
   /** Nobody cancels what has failed. */
   const fail = (failure: RedisDriver.RedisDriverError) => {
