@@ -596,8 +596,8 @@ const fixes = {
   },
   "outer-reader": {
     file: `${internal}/hold/Lease.ts`,
-    fixed: "if (deadlines.length > 0) this.deadline = Math.max(...deadlines)",
-    broken: "this.deadline = Math.max(...deadlines)"
+    fixed: "if (deadline > Number.NEGATIVE_INFINITY) this.deadline = deadline",
+    broken: "this.deadline = deadline"
   },
   "plain-text": {
     file: "packages/ioredis/src/internal/options/settings.ts",

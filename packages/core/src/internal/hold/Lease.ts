@@ -156,16 +156,22 @@ export class Lease implements Due, OwnerRef {
    * decides when to renew.
    */
   get renewedUntil(): number {
-    return this.kind.mode === "read" ? this.#firstEndOf(this.#all.filter(({ renewed }) => renewed)) : this.deadline
+    return this.#firstEnd(true)
   }
 
   /** Until when all of its holds have a lease: what renews it for longer extends those of a reader's that end sooner. */
   get sharedUntil(): number {
-    return this.#firstEndOf(this.#all)
+    return this.#firstEnd(false)
   }
 
-  #firstEndOf(holds: ReadonlyArray<LeaseEntry>): number {
-    return Math.min(this.deadline, ...holds.flatMap(({ own }) => own?.deadline ?? []))
+  /** A reader may have thousands of holds, and each of them asks. */
+  #firstEnd(ofRenewed: boolean): number {
+    let end = this.deadline
+    if (this.kind.mode !== "read") return end
+    for (const { own, renewed } of this.#all) {
+      if (own !== undefined && (renewed || !ofRenewed)) end = Math.min(end, own.deadline)
+    }
+    return end
   }
 
   /** When it is lost without another renewal, or in spite of one: at its deadline, or when it has been held for its `maxHold`. */
@@ -351,10 +357,11 @@ export class Lease implements Due, OwnerRef {
    */
   #setReadDeadline(): void {
     if (this.kind.mode !== "read") return
-    const deadlines = this.#all.flatMap(({ own }) => own?.deadline ?? [])
+    let deadline = Number.NEGATIVE_INFINITY
+    for (const { own } of this.#all) if (own !== undefined) deadline = Math.max(deadline, own.deadline)
     // a server that was not told that a hold has ended keeps it
     this.#mayLastUntil = Math.max(this.#mayLastUntil, this.deadline)
-    if (deadlines.length > 0) this.deadline = Math.max(...deadlines)
+    if (deadline > Number.NEGATIVE_INFINITY) this.deadline = deadline
   }
 }
 
