@@ -11,7 +11,7 @@ import { stores } from "../kit/stores.ts"
 import { until } from "../kit/eventually.ts"
 import { clientId, isGranted, lifeOfKeyIn, listenTo, runOperation, tokenIn } from "../kit/storeOperations.ts"
 import type { Store } from "../kit/wrappedStore.ts"
-import { type Test, testsWith } from "../kit/test.ts"
+import { testsWith, titled } from "../kit/test.ts"
 
 const clientIds = ["a", "b", "c"].map(clientId)
 const [clientA, clientB, clientC] = clientIds as [string, string, string]
@@ -64,8 +64,7 @@ const atOnce = <A, E>(requests: ReadonlyArray<Effect.Effect<A, E>>) =>
   Effect.all(requests, { concurrency: "unbounded" })
 
 for (const [where, layer] of Object.entries(stores)) {
-  const test: Test<LockStore.LockStore> = (title, body, timeout) =>
-    testsWith(layer)(`${where}: ${title}`, body, timeout)
+  const test = titled(where, testsWith(layer))
 
   test("a release keeps the lock for the owner whose place is the oldest, for a short time", function* () {
     const lock = lockIn(yield* LockStore.LockStore)

@@ -12,7 +12,7 @@ import { stores } from "../kit/stores.ts"
 import { eventually, until } from "../kit/eventually.ts"
 import { clientId, isGranted, listenTo, runOperation, tokenIn } from "../kit/storeOperations.ts"
 import type { Store } from "../kit/wrappedStore.ts"
-import { type Test, testsWith } from "../kit/test.ts"
+import { testsWith, titled } from "../kit/test.ts"
 
 const clientIds = ["a", "b", "c", "d"].map(clientId)
 const [clientA, clientB, clientC] = clientIds as [string, string, string]
@@ -102,8 +102,7 @@ const lockIn = (store: Store) => {
 }
 
 for (const [where, layer] of Object.entries(stores)) {
-  const test: Test<LockStore.LockStore> = (title, body, timeout) =>
-    testsWith(layer)(`${where}: ${title}`, body, timeout)
+  const test = titled(where, testsWith(layer))
 
   test("the release of a writer keeps the lock for the writer whose place is the oldest, and tells it alone", function* () {
     const lock = lockIn(yield* LockStore.LockStore)

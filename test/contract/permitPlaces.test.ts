@@ -6,7 +6,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { LockStore } from "effect-redis-lock"
 import { stores } from "../kit/stores.ts"
-import { type Test, testsWith } from "../kit/test.ts"
+import { testsWith, titled } from "../kit/test.ts"
 import { eventually, until } from "../kit/eventually.ts"
 import type { Store } from "../kit/wrappedStore.ts"
 import { allHeard, clientId, listenTo, typeOfKeyIn } from "../kit/storeOperations.ts"
@@ -16,8 +16,7 @@ const [clientA, clientB, clientC] = ["a", "b", "c"].map(clientId) as [string, st
 
 for (const [where, layer] of Object.entries(stores)) {
   for (const [kind, make] of Object.entries(semaphores)) {
-    const test: Test<LockStore.LockStore> = (title, body, timeout) =>
-      testsWith(layer)(`${kind} on ${where}: ${title}`, body, timeout)
+    const test = titled(`${kind} on ${where}`, testsWith(layer))
 
     /** A semaphore all of whose permits are held, `held` in one grant. */
     const site = Effect.fnUntraced(function* (held: number) {

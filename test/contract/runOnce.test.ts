@@ -46,6 +46,18 @@ const contract = (backend: Backend): void => {
       assert.isFalse(yield* Lock.isLocked(once.name))
     })
 
+    /** A runner in another process whose effect runs, and never ends. */
+    const runner = Effect.fnUntraced(function* (once: ReturnType<typeof numbered>) {
+      let isRunning = false
+      const work = Effect.andThen(
+        Effect.sync(() => (isRunning = true)),
+        Effect.never
+      )
+      const running = yield* background(elsewhere(RunOnce.run(work, once)))
+      yield* until(() => isRunning)
+      return running
+    })
+
     /** A caller whose effect runs, and fails when it is let go. */
     const runningUntilItFails = (once: ReturnType<typeof numbered>) =>
       Effect.gen(function* () {
@@ -183,19 +195,7 @@ const contract = (backend: Backend): void => {
 
     test("A runner that is interrupted is taken over by the next one that waits", function* () {
       const once = numbered()
-      let isRunning = false
-      const first = yield* background(
-        elsewhere(
-          RunOnce.run(
-            Effect.andThen(
-              Effect.sync(() => (isRunning = true)),
-              Effect.never
-            ),
-            once
-          )
-        )
-      )
-      yield* until(() => isRunning)
+      const first = yield* runner(once)
       const next = yield* background(RunOnce.run(Effect.succeed({ number: 2 }), once))
       yield* Fiber.interrupt(first)
       assert.deepStrictEqual(yield* joined(next), { number: 2 })
@@ -204,20 +204,8 @@ const contract = (backend: Backend): void => {
     test("A runner is not interrupted by its own result, which others read before its write is answered", function* () {
       const once = numbered()
       const result = { number: 2 }
-      let isRunning = false
       let hasAsked = false
-      const first = yield* background(
-        elsewhere(
-          RunOnce.run(
-            Effect.andThen(
-              Effect.sync(() => (isRunning = true)),
-              Effect.never
-            ),
-            once
-          )
-        )
-      )
-      yield* until(() => isRunning)
+      const first = yield* runner(once)
       const next = yield* background(
         RunOnce.run(Effect.succeed(result), once).pipe(
           over((store) => ({

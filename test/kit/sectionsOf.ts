@@ -42,5 +42,3 @@ export const sectionsOf = {
   RedLock: under(RedLock.make(["a", "b", "c"].map((name) => Lock.make(name)))),
   PermitSemaphore: (body, options?) => PermitSemaphore.withPermits(body, permits, 1, options)
 } satisfies Record<string, Section>
-
-export type KindName = keyof typeof sectionsOf

@@ -16,6 +16,12 @@ export const testsOf =
   (title, body, timeout) =>
     run(title, () => Effect.gen(body), timeout)
 
+/** Tests under titles that begin with what, or where, is tested. */
+export const titled =
+  <R>(prefix: string, test: Test<R>): Test<R> =>
+  (title, body, timeout) =>
+    test(`${prefix}: ${title}`, body, timeout)
+
 /** A test in virtual time. */
 export const test = testsOf<never>(it.effect)
 

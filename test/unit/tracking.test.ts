@@ -18,9 +18,12 @@ const hour = { watchdogLeaseTime: "1 hour" } as const
 const site = Effect.fnUntraced(function* (options: RedisLock.RedisLockOptions = hour) {
   const server = yield* testStore()
   const told = yield* Queue.unbounded<RedisDriver.Signal, LockStoreError>()
+  const begin = Queue.offer(told, { _tag: "Subscribed" })
   const self = Object.assign(server, {
     told,
-    begin: Queue.offer(told, { _tag: "Subscribed" }),
+    begin,
+    /** It begins once what is held is a second old, and watches that from then on. */
+    watched: Effect.all([TestClock.adjust("1 second"), begin, TestClock.adjust("2 seconds")], { discard: true }),
     tell: (message: string) => Queue.offer(told, { _tag: "Message", message }),
     count: (operation: LockStore.Operation) => server.operations.filter((name) => name === operation).length,
     /** What happens just before the store watches keys. */
@@ -110,9 +113,7 @@ test("A reader that renews its lease has the others of its process verified, whi
   const { readLock } = ReadWriteLock.make("a")
   const other = yield* hold(it.client, readLock)
   const holding = yield* Lock.scoped(readLock).pipe(as(it.client))
-  yield* TestClock.adjust("1 second")
-  yield* it.begin
-  yield* TestClock.adjust("2 seconds")
+  yield* it.watched
   yield* holding.renew()
   const keys = ["a", "silent:a", "stem:a", "notes:a"]
   yield* Effect.orDie(runOperation(it.store, "read_lock/force_release", keys, ["PUBLISH"]))
@@ -124,9 +125,7 @@ test("A reader is verified after a request of its process that was denied, as th
   const it = yield* site()
   const { readLock, writeLock } = ReadWriteLock.make("a")
   const section = yield* hold(it.client, readLock)
-  yield* TestClock.adjust("1 second")
-  yield* it.begin
-  yield* TestClock.adjust("2 seconds")
+  yield* it.watched
   it.operations.length = 0
   yield* TestClock.adjust("2 seconds")
   assert.strictEqual(it.count("read_lock/renew"), 0)
@@ -139,9 +138,7 @@ test("A reader is verified after a request of its process that was denied, as th
 test("A reader whose key has changed is watched before it is verified, and again behind what may have extended it", function* () {
   const it = yield* site()
   yield* hold(it.client, ReadWriteLock.make("a").readLock)
-  yield* TestClock.adjust("1 second")
-  yield* it.begin
-  yield* TestClock.adjust("2 seconds")
+  yield* it.watched
   it.operations.length = 0
   yield* it.tell("a")
   yield* TestClock.adjust("2 seconds")
@@ -153,9 +150,7 @@ test("The key that several readers share is watched once", function* () {
   const section = yield* hold(it.client, ReadWriteLock.make("a").readLock)
   yield* hold(it.client, ReadWriteLock.make("a").readLock)
   yield* hold(it.client, ReadWriteLock.make("b").readLock)
-  yield* TestClock.adjust("1 second")
-  yield* it.begin
-  yield* TestClock.adjust("2 seconds")
+  yield* it.watched
   assert.sameMembers([...it.tracked], ["a", "b"])
   it.operations.length = 0
   yield* Fiber.interrupt(section)
@@ -169,9 +164,7 @@ test("A reader's shorter lease is not extended when a longer one of an inner hol
   const inner = Lock.withLock(Effect.sleep("20 seconds"), readLock, { leaseTime: "10 hours" })
   const body = Effect.andThen(inner, Effect.never)
   yield* Lock.withLock(body, readLock, { leaseTime: "10 minutes" }).pipe(as(it.client), background)
-  yield* TestClock.adjust("1 second")
-  yield* it.begin
-  yield* TestClock.adjust("2 seconds")
+  yield* it.watched
   yield* it.tell("a")
   yield* TestClock.adjust("30 seconds")
   const left = Option.getOrThrow(yield* as(it.client)(Lock.remainingTime(readLock)))
@@ -185,9 +178,7 @@ test("Readers with fixed leases of different lengths are verified together, each
   yield* Effect.forEach(leases, (leaseTime) =>
     Effect.never.pipe(Lock.withLock(readLock, { leaseTime }), as(it.client), background)
   )
-  yield* TestClock.adjust("1 second")
-  yield* it.begin
-  yield* TestClock.adjust("2 seconds")
+  yield* it.watched
   it.operations.length = 0
   yield* it.tell("a")
   yield* TestClock.adjust("2 seconds")
@@ -197,9 +188,7 @@ test("Readers with fixed leases of different lengths are verified together, each
 test("A key that changes all the time is verified at most every 50 ms", function* () {
   const it = yield* site()
   yield* hold(it.client, ReadWriteLock.make("a").readLock)
-  yield* TestClock.adjust("1 second")
-  yield* it.begin
-  yield* TestClock.adjust("2 seconds")
+  yield* it.watched
   it.operations.length = 0
   for (let i = 0; i < 1000; i++) {
     yield* it.tell("a")
@@ -228,9 +217,7 @@ test("A lock is watched once it is a second old", function* () {
 test("Nothing is sent for a lock of another name, nor once the lock is free", function* () {
   const it = yield* site()
   const section = yield* hold(it.client)
-  yield* TestClock.adjust("1 second")
-  yield* it.begin
-  yield* TestClock.adjust("2 seconds")
+  yield* it.watched
   it.operations.length = 0
   yield* it.tell("b")
   yield* TestClock.adjust("2 seconds")
@@ -257,9 +244,7 @@ test("Nothing is sent to a store that refuses to tell, or that has not begun", f
 test("All locks are verified when the store begins to tell again", function* () {
   const it = yield* site()
   const sections = yield* Effect.forEach(["a", "b"], (name) => hold(it.client, name))
-  yield* TestClock.adjust("1 second")
-  yield* it.begin
-  yield* TestClock.adjust("2 seconds")
+  yield* it.watched
   yield* it.delete("b")
   yield* TestClock.adjust("2 seconds")
   assert.deepStrictEqual(sections.map(isLost), [false, false])

@@ -552,8 +552,8 @@ export const isHeldByCurrentOwner = <L extends LockOrName>(
 ): Effect.Effect<boolean, CommandError, Services<L>> => Effect.map(holdCount(lock), (count) => count > 0)
 
 /**
- * Releases the lock regardless of who holds it, and wakes a waiter. `false` when it was free. This client notices at once if it is the
- * holder, and so does one that has held the lock for two seconds, if the server can tell it (docs/guarantees.md); others notice when they
+ * Releases the lock, whoever holds it, and wakes a waiter. Returns `false` if it was free. A holder in this client notices at once; so does
+ * any other that has held the lock for two seconds, if the server reports the change to it (docs/guarantees.md). The rest notice when they
  * next renew. Until then two owners may believe that they hold the lock.
  *
  * With `owners` it frees the lock from these alone, in one step: `false` if none of them holds it any more; a later holder keeps it.

@@ -1,5 +1,5 @@
 /**
- * Frees a lock whoever holds it. The server tells other holders of the change, as of any other (`hold/Tracking.ts`).
+ * Frees a lock, whoever holds it. Other processes learn from the server that they have lost it, as of any other loss (`hold/Tracking.ts`).
  */
 import * as Effect from "effect/Effect"
 import { InvalidLockOptions, type LockStoreError } from "../../LockError.ts"

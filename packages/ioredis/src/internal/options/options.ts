@@ -149,8 +149,8 @@ const isText = (value: unknown) => typeof value === "string"
 const isFunction = (value: unknown) => typeof value === "function"
 
 /**
- * Whether ioredis would reconnect after every error reply: it ignores any other answer, also a promise. The first request over a connection is answered by one, as the server's clock is not
- * known yet: the client would reconnect forever.
+ * Whether ioredis would reconnect after every error reply; it ignores any other answer, also a promise. The first request over a connection
+ * is answered by an error, as the server's clock is not known yet: the client would reconnect forever.
  */
 export const reconnectsAlways = (reconnectOnError: unknown): boolean => {
   if (typeof reconnectOnError !== "function") return false
