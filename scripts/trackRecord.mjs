@@ -13,6 +13,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "own-turns": {
+    file: `${internal}/wait/Lines.ts`,
+    fixed: 'publish = readersAsk ? "" : line.place.owner',
+    broken: 'publish = ""'
+  },
   "queued-script": {
     file: "packages/core/src/internal/store/commands.ts",
     fixed: "if (exit.value === queued)",

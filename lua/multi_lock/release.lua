@@ -8,7 +8,7 @@
 --          places
 -- ARGV[3]  how long that owner's token is remembered, milliseconds
 -- ARGV[4]  and so on, per lock: PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to
---          tell nobody
+--          tell nobody; or the owner that it is left to
 --
 -- reply    1 if all were released and nobody was woken to ask; otherwise per lock:
 --          1 + how many clients were woken to ask: released

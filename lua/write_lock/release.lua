@@ -11,9 +11,10 @@
 -- KEYS[6]  the last fencing token of this name; or the lock again for a lock without tokens; only
 --          here for a lock that is handed over
 -- ARGV[1]  owner
--- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to tell nobody
--- ARGV[3]  the lease of an owner that it is handed over to, milliseconds; '' for a lock that is
---          not handed over
+-- ARGV[2]  PUBLISH, or SPUBLISH if sharded pub/sub is in use; empty to tell nobody; or the owner
+--          of the writer that it is left to (see lock/release.lua), unless readers hold it
+-- ARGV[3]  the lease of an owner that it is handed over or left to, milliseconds; '' for a lock
+--          that is not handed over
 -- ARGV[4]  how long a writer's token is remembered, milliseconds
 -- ARGV[5]  whose place is given up if this owner does not hold the lock: as in acquire.lua; '' for none
 --
@@ -44,7 +45,13 @@ else
     end
   end
 end
-if ARGV[2] == '' then
+if ARGV[2] ~= 'PUBLISH' and ARGV[2] ~= 'SPUBLISH' then
+  if released == 1 and ARGV[2] ~= '' and redis.call('EXISTS', KEYS[1]) == 0 then
+    local field = ARGV[2] .. ':write'
+    redis.call('HSET', KEYS[1], 'mode', 'write', field, '1')
+    redis.call('PEXPIRE', KEYS[1], ARGV[3])
+    redis.call('ZREM', KEYS[5], field, field .. ':asked')
+  end
   return released == 1 and 1 or without
 end
 local message = '1'

@@ -126,6 +126,32 @@ for (const [where, layer] of Object.entries(stores)) {
     assert.isAbove(yield* lock.left, handOverMillis)
   })
 
+  test("a release that leaves the lock to an owner makes it the holder for a short time, without its place, and tells nobody", function* () {
+    const lock = lockIn(yield* LockStore.LockStore)
+    const own = yield* lock.listen(`:${clientA}`)
+    const all = yield* lock.listen("")
+    yield* lock.listen(":ours")
+    const first = yield* lock.tryAcquire("x:1")
+    yield* lock.wait(`${clientA}:1`)
+    assert.strictEqual(yield* lock.release("x:1", `${clientA}:1`), 1)
+    assert.strictEqual(yield* lock.holder, `${clientA}:1`)
+    const left = yield* lock.left
+    assert.isTrue(left > 0 && left <= handOverMillis, `${left} ms left`)
+    assert.isFalse(isGranted(yield* lock.wait(`${clientB}:1`)))
+    // a release that comes twice
+    assert.strictEqual(yield* lock.release("x:1", `${clientA}:1`), -1)
+    const granted = yield* lock.wait(`${clientA}:1`, 1)
+    assert.isAbove(tokenIn(granted), tokenIn(first))
+    assert.isAbove(yield* lock.left, handOverMillis)
+    // B has a place, and does not hear; A has none any more
+    assert.strictEqual(yield* lock.release(`${clientA}:1`), 2)
+    assert.strictEqual(yield* all.message, "0")
+    assert.isTrue(yield* own.isSilent)
+    // one that finds it free
+    assert.strictEqual(yield* lock.release("x:2", `${clientA}:2`), 0)
+    assert.isUndefined(yield* lock.holder)
+  })
+
   test("places end a minute after the last request, so that those of dead clients do not stay", function* () {
     const lock = lockIn(yield* LockStore.LockStore)
     yield* lock.tryAcquire("x:1")
@@ -410,6 +436,28 @@ for (const [where, layer] of Object.entries(stores)) {
     // a command that comes twice
     assert.deepStrictEqual(yield* release, [-1, 0, 0, -1])
     assert.strictEqual(yield* handedOver.holder, `${clientB}:1`)
+  })
+
+  test("a release of several locks leaves one of them to an owner, and hands over another", function* () {
+    const store = yield* LockStore.LockStore
+    const [left, handedOver] = [lockIn(store), lockIn(store)]
+    const hears = yield* handedOver.listen(`:${clientB}`)
+    for (const lock of [left, handedOver]) {
+      yield* lock.tryAcquire("x:1")
+      yield* lock.wait(`${clientB}:1`)
+    }
+    const release = runOperation(
+      store,
+      "multi_lock/release",
+      [...left.keys, ...handedOver.keys],
+      ["x:1", 2000, 60_000, `${clientA}:1`, store.publish]
+    )
+    assert.strictEqual(yield* release, 1)
+    yield* hears.message
+    assert.deepStrictEqual([yield* left.holder, yield* handedOver.holder], [`${clientA}:1`, `${clientB}:1`])
+    const millis = yield* left.left
+    assert.isTrue(millis > 0 && millis <= 2000, `${millis} ms left`)
+    assert.isTrue(isGranted(yield* left.wait(`${clientA}:1`, 1)))
   })
 
   test("a release of several locks leaves them to listeners that take no places every 100 ms", function* () {

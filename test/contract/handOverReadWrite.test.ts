@@ -134,6 +134,37 @@ for (const [where, layer] of Object.entries(stores)) {
     assert.deepStrictEqual(yield* lock.state, [])
   })
 
+  test("a writer leaves the lock to another one, for a short time, and tells nobody", function* () {
+    const lock = lockIn(yield* LockStore.LockStore)
+    const own = yield* lock.listen(`:${clientA}`)
+    const all = yield* lock.listen("")
+    yield* lock.listen(":ours")
+    const first = yield* lock.tryWrite("x:1")
+    yield* lock.write(a)
+    assert.strictEqual(yield* lock.endWrite("x:1", a), 1)
+    assert.deepStrictEqual(yield* lock.state, ["write", `${a}:write`])
+    const left = yield* lock.left
+    assert.isTrue(left > 0 && left <= keptMillis, `${left} ms left`)
+    for (const reply of [yield* lock.write(b), yield* lock.tryRead("x:2")]) assert.isFalse(isGranted(reply))
+    // a release that comes twice
+    assert.strictEqual(yield* lock.endWrite("x:1", a), -1)
+    const granted = yield* lock.write(a, 1)
+    assert.isAbove(tokenIn(granted), tokenIn(first))
+    assert.isAbove(yield* lock.left, keptMillis)
+    assert.strictEqual(yield* lock.endWrite(a), 2)
+    assert.strictEqual(yield* all.message, "1")
+    assert.isTrue(yield* own.isSilent)
+    assert.deepStrictEqual(yield* lock.state, [])
+  })
+
+  test("a writer that goes on reading leaves the lock to no other writer", function* () {
+    const lock = lockIn(yield* LockStore.LockStore)
+    yield* lock.tryWrite("x:1")
+    assert.isTrue(isGranted(yield* lock.read("x:1", 0, "x:1")))
+    assert.strictEqual(yield* lock.endWrite("x:1", a), 1)
+    assert.deepStrictEqual(yield* lock.state, ["read", "x:1"])
+  })
+
   test("a writer lets readers go first that have an older place, or have waited longer, and no others", function* () {
     const lock = lockIn(yield* LockStore.LockStore)
     yield* lock.tryWrite(a)

@@ -211,6 +211,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
   const publish = op.count === 1 ? "" : "PUBLISH"
   const owner = `${clientOf(op.owner)}:1`
   const other = `${clientOf(op.other)}:1`
+  const told = hasPlaces && op.count === 2 ? other : publish
   const from = op.times === 1 ? [] : op.times === 2 ? [owner] : [owner, other]
   const hold = (who: string, number: number) => `${stem}:${who}:rwlock_timeout:${number}`
   const lease = op.times * step
@@ -232,7 +233,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
     case "lock/release":
       return [
         [lock, channel, ...(hasPlaces ? [places, token] : [])],
-        [owner, publish, ...(hasPlaces ? [2000, tokenLife] : [])]
+        [owner, told, ...(hasPlaces ? [2000, tokenLife] : [])]
       ]
     case "lock/keep":
       return [
@@ -263,7 +264,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
             ? [`effect_redis_lock_places:{${prefix}${name}}`, `redisson_lock_token:{${prefix}${name}}`]
             : [])
         ]),
-        [owner, ...(hasPlaces ? [2000, tokenLife] : ["", ""]), publish, "PUBLISH"]
+        [owner, ...(hasPlaces ? [2000, tokenLife] : ["", ""]), told, "PUBLISH"]
       ]
     case "lock/found":
       return [[op.count === 1 ? lock : op.count === 2 ? queue[0]! : op.times === 1 ? readers : places], []]
@@ -325,7 +326,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
         [lock, sharedChannel, stem, readers, places, ...(hasPlaces ? [token] : [])],
         [
           owner,
-          publish,
+          told,
           ...(hasPlaces ? [2000, tokenLife] : ["", ""]),
           hasPlaces ? owner : op.count === 1 ? "" : clientOf(op.owner)
         ]

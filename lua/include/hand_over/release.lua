@@ -16,7 +16,13 @@ if released == 0 then
   end
   -- the last release may have left the lock to this client, and told no other
 end
-if ARGV[2] == '' then
+if ARGV[2] ~= 'PUBLISH' and ARGV[2] ~= 'SPUBLISH' then
+  if released == 1 and ARGV[2] ~= '' then
+    -- left to that owner: nobody else comes in before its request
+    redis.call('HSET', KEYS[1], ARGV[2], '1')
+    redis.call('PEXPIRE', KEYS[1], ARGV[3])
+    redis.call('ZREM', KEYS[3], ARGV[2])
+  end
   return released
 end
 local has_places = KEYS[3] and not nobody_waits and redis.call('EXISTS', KEYS[3]) == 1

@@ -8,11 +8,10 @@ import type { Restore } from "../hold/guard.ts"
 import type { Hold } from "../hold/Hold.ts"
 import { inOwnTurn } from "../hold/Lease.ts"
 import { giveBackPlace } from "../hold/rollback.ts"
-import { ownerRefOf, takesPlaces } from "../kinds/kinds.ts"
+import { type OwnerRef, ownerRefOf, takesPlaces } from "../kinds/kinds.ts"
 import { backOff } from "../options/acquireOptions.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import type { Grant } from "../wait/stage.ts"
-import type { Place } from "../wait/Subscriptions.ts"
 import { acquireOnce, type AcquireRequest, Ask, begun, type Denial, ownLease, takeOver } from "./ask.ts"
 import { reenterOr } from "./reenter.ts"
 import { gaveUp, untilServed, type Wait } from "./untilServed.ts"
@@ -63,7 +62,7 @@ const waiting = (wait: LockWait): Effect.Effect<Hold, LockTimeout | LockReentere
 
 /** The last waiter of this client has left. */
 const withdraw = (request: AcquireRequest, { place }: Line, isAcquired: boolean): Effect.Effect<void> => {
-  if (place !== undefined) return giveBackPlace(place.ownerRef)
+  if (place !== undefined) return giveBackPlace(place)
   // elsewhere all writers of a client share its place, until one of them is granted the lock
   const isClients = request.kind.mode === "write" && !takesPlaces(request) && !isAcquired
   return isClients ? giveBackPlace(ownerRefOf(request, request.client.clientId)) : Effect.void
@@ -145,7 +144,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
   /** Takes what was handed over to the place of this client, if that place is still there, and the message grants enough. */
   #take(grant: Grant): Hold | undefined {
     const { line, request, startedAt } = this
-    if (line.place?.ownerRef.owner !== grant.owner) return undefined
+    if (line.place?.owner !== grant.owner) return undefined
     const hold = takeOver(request, grant, startedAt)
     if (hold !== undefined) line.place = undefined
     return hold
@@ -158,8 +157,8 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     const place = hadTurn ? takePlace(this) : undefined
     // readers ask at the same time: the one that has the turn has the place
     const { deniedAt } = line
-    const terms = { waits: true, startedAt, hasAsked: place?.hasAsked === true, deniedAt, takesPlace: hadTurn }
-    const ask = new Ask(request, terms, place?.ownerRef.owner)
+    const terms = { waits: true, startedAt, hasAsked: place !== undefined, deniedAt, takesPlace: hadTurn }
+    const ask = new Ask(request, terms, place?.owner)
     this.#messagesSeen = ask.messagesSeen
     const refused = (answer: Denial | LockStoreError): Effect.Effect<undefined> => {
       this.#answered(answer, ask)
@@ -201,7 +200,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     this.#denial = answer
     if (ask.place !== undefined) {
       line.deniedAt ??= request.client.now()
-      keepPlace(line, { ownerRef: ask, hasAsked: true })
+      keepPlace(line, ask)
     }
     line.answered(answer.remaining, isAsker)
   }
@@ -233,22 +232,16 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
 }
 
 /** The place of this client, for a request under its owner: one whose outcome is unknown takes it back. */
-const takePlace = ({ line, request }: LockWait): Place | undefined => {
+const takePlace = ({ line, request }: LockWait): OwnerRef | undefined => {
   const { place } = line
-  if (place === undefined) return undefined
   line.place = undefined
-  // one without a request so far is none in Redis, but has to tell the others if this one is never sent
-  if (takesPlaces(request) || !place.hasAsked) return place
-  request.client.fork(giveBackPlace(place.ownerRef))
+  if (place === undefined || takesPlaces(request)) return place
+  request.client.fork(giveBackPlace(place))
   return undefined
 }
 
-/**
- * A place with which a request has been sent is the client's from now on, unless another request was faster. It goes before the place of a
- * release that has left the lock to this client meanwhile, which is none in Redis yet.
- */
-const keepPlace = (line: Line, place: Place): void => {
-  const other = line.place
-  if (other?.hasAsked !== true || other.ownerRef.owner === place.ownerRef.owner) line.place = place
-  else line.client.fork(giveBackPlace(place.ownerRef))
+/** A place with which a request has been sent is the client's from now on, unless it has got another one meanwhile. */
+const keepPlace = (line: Line, place: OwnerRef): void => {
+  if (line.place === undefined || line.place.owner === place.owner) line.place = place
+  else line.client.fork(giveBackPlace(place))
 }

@@ -199,8 +199,8 @@ const releases: ReadonlySet<unknown> = new Set([
 
 /**
  * The release as it is sent to the server that has taken over. A lock that its `minHold` keeps stays taken until the time that was meant at first.
- * A release that left the lock to this client told no other, and kept a writer's place: on this server nobody else hands the lock over, and the
- * place would reserve it for a writer that has left.
+ * A release that left the lock to this client told no other, and may have kept a writer's place: on this server nobody else hands the lock
+ * over, and it would be reserved for a waiter that has left.
  */
 const repeated = (sent: Sent, now: number, publish: string): StoreCommand<unknown> => {
   const { args, at, keys, operation } = sent
@@ -215,7 +215,7 @@ const repeated = (sent: Sent, now: number, publish: string): StoreCommand<unknow
   if (!releases.has(operation)) return sent
   const [owner, told, leaseMillis, tokenLifeMillis] = args
   if (leaseMillis === undefined || leaseMillis === "") return readWriteLock.keepingPlace(sent)
-  if (told !== "") return sent
+  if (told === publish) return sent
   const place = operation === readWriteLock.operations.releaseWrite ? [owner!] : []
   return command(operation, keys, [owner!, publish, leaseMillis, tokenLifeMillis!, ...place])
 }

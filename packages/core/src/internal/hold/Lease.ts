@@ -371,7 +371,10 @@ export const inOwnTurn = (client: LockClient): Effect.Effect<void> =>
 
 /** A release that may hand the lock to a waiter of this process. */
 export interface HandOver {
-  /** The command that notifies other clients; empty if the lock is left to a waiter of this one. */
+  /**
+   * The command that notifies other clients; or the owner of this one that the lock is left to, under which its next waiter asks; empty to
+   * leave it free and notify nobody.
+   */
   readonly publish: string
   /** Called with the reply: the number of clients that the release has woken. */
   readonly settle: (listeners: number) => void

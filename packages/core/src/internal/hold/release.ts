@@ -113,7 +113,7 @@ export const releaseTogether = (
 /** A lock that is being freed. */
 class PendingRelease {
   readonly lease: Lease
-  /** The command that notifies others; undefined for the store's own. */
+  /** See {@link HandOver.publish}; undefined for the store's command. */
   readonly publish: string | undefined
   readonly #sentAt: number
   readonly #handOver: HandOver | undefined
@@ -245,7 +245,7 @@ const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
 /** Whether a release now leaves the lock taken for a while. */
 export const staysTaken = ({ client, keptUntil = 0 }: OwnerRef): boolean => keptUntil > 0 && keptUntil > client.now()
 
-/** Sends the release of an owner once; `publish` is empty to notify nobody. */
+/** Sends the release of an owner once; `publish` as in {@link HandOver.publish}. */
 export const sendRelease = (
   ref: OwnerRef,
   publish: string = ref.client.store.publish

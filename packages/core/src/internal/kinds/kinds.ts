@@ -100,7 +100,8 @@ export interface LockProtocol {
   readonly removeHold: (ownerRef: OwnerRef, count: number, number: number) => StoreCommand<number>
   /**
    * Replies 1 + the number of clients that were woken to ask if released, 0 if free, -1 if held by another owner. `publish` is the
-   * command that notifies them, or empty to notify nobody: only for kinds that a quorum can keep.
+   * command that notifies them; or the owner that the lock is left to, where it hands over; or empty to notify nobody: only for kinds that a
+   * quorum can keep.
    */
   readonly release: (ownerRef: OwnerRef, publish: string) => StoreCommand<number>
   /** Extends the leases of many owners of this mode, all in one slot; replies 1, 0, or -1 (a quorum cannot tell) for each. */

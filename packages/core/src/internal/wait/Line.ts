@@ -10,13 +10,13 @@ import type { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Turns, Identity } from "../hold/Lease.ts"
-import type { Mode } from "../kinds/kinds.ts"
+import type { Mode, OwnerRef } from "../kinds/kinds.ts"
 import { isKept, nothing, type PermitsReply, uncounted, type Want } from "../store/operations/permitPlaces.ts"
 import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
 import { asking, asleep, due, type Event, type Grant, next, type Stage } from "./stage.ts"
-import { keptBy, oursChannel, ownChannel, type Place, type Subscription } from "./Subscriptions.ts"
+import { keptBy, oursChannel, ownChannel, type Subscription } from "./Subscriptions.ts"
 
 /** How long clients that take places leave a lock to those that take none (Redisson's). */
 const othersTurnMillis = 10
@@ -117,8 +117,11 @@ export class Line {
   readonly outage = new Outage()
   /** The waiter that asks; undefined while the turn is reserved for the request that was in flight when the line began. */
   turn: Waiter | undefined = undefined
-  /** The place of this client in Redis; undefined while a request asks with it, which takes it back itself if it fails. */
-  place: Place | undefined = undefined
+  /**
+   * The owner under which this client has its place in Redis, or to which a release of this client has left the lock: all waiters of the
+   * line share it until it is granted the lock or given back. Undefined while a request asks with it, which takes it back itself if it fails.
+   */
+  place: OwnerRef | undefined = undefined
   /** When this client was first denied since it was last let in, on the monotonic clock: that dates its place, which may get lost. */
   deniedAt: number | undefined = undefined
   /** Whether this client may have a place among those that wait for permits. */

@@ -144,22 +144,26 @@ export class Lines {
   startHandOver(lease: Lease, now: number): HandOver | undefined {
     const client = this.#client
     const { keys, kind } = lease
-    const hasPlaces = handsOver(lease)
     const line = this.get(keys.lock, "exclusive")
-    if (kind.mode === "write") {
-      const readers = this.get(keys.lock, "read")
-      if (readers !== undefined && !isTold(readers, lease)) readers.changed()
-    }
+    const readers = kind.mode === "write" ? this.get(keys.lock, "read") : undefined
+    const readersAsk = readers !== undefined && !isTold(readers, lease)
+    if (readersAsk) readers.changed()
     if (line === undefined) return undefined
+    const hasPlaces = handsOver(lease)
     // other holds of this process, or of others, may keep a writer from entering
     const mayStay = !hasPlaces || (kind.mode !== "read" && !client.leases.exclude(keys.lock, kind.mode))
     const turns = mayStay ? nextTurn(lease.turns, now) : undefined
     if (turns === undefined) return new DeferredHandOver(lease, line, now)
     client.telemetry.of(lease.kind.name).handOvers++
-    // where they have places, others are not told: if nobody asks here after all, the release of this owner tells them
-    if (hasPlaces) line.place ??= { ownerRef: ownerRefOf(lease, client.nextOwner()), hasAsked: false }
+    let publish: string = client.store.publish
+    // a waiter that polls has no place
+    if (hasPlaces && line.turn?.kind !== undefined) {
+      // others are not told: if nobody asks here after all, the release of this owner tells them
+      line.place ??= ownerRefOf(lease, client.nextOwner())
+      publish = readersAsk ? "" : line.place.owner
+    }
     line.on({ _tag: "LeftToUs", turns })
-    return { publish: hasPlaces ? "" : client.store.publish, settle: () => {} }
+    return { publish, settle: () => {} }
   }
 }
 

@@ -7,7 +7,7 @@ import type * as Fiber from "effect/Fiber"
 import { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { Mode, OwnerRef } from "../kinds/kinds.ts"
+import type { Mode } from "../kinds/kinds.ts"
 import { runStream } from "../store/startable.ts"
 import { type Alarm, reconnecting } from "../time/clock.ts"
 import type { Event } from "./stage.ts"
@@ -143,16 +143,6 @@ export class Subscriptions {
     if (seen === undefined || !takesPlaces) return seen
     return seen + (this.#shared.get(ownChannel(channel, this.#client.clientId))?.messagesSeen ?? 0)
   }
-}
-
-/**
- * The place of this client in Redis among the clients that a release hands the lock over to. All its waiting fibers, on each side of
- * a read-write lock, share one place, under the owner id of their requests, until that owner is granted the lock or gives up the place.
- */
-export interface Place {
-  readonly ownerRef: OwnerRef
-  /** Whether this owner has sent a request; not yet if a release of this client has just left the lock to its next waiter. */
-  readonly hasAsked: boolean
 }
 
 /** The channel on which a client hears that the lock was handed over to it. */
