@@ -2,6 +2,7 @@
  * Ends holds: an inner one by its own command, the last one by freeing the lock.
  */
 import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
@@ -11,6 +12,7 @@ import { ownerText } from "../report/shown.ts"
 import { isFinal, matchOutcome, mayHaveRun, retryAfter, retryRelease } from "../store/failures.ts"
 import * as lock from "../store/operations/lock.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
+import { start } from "../store/startable.ts"
 import type { HandOver, Lease, LeaseEntry } from "./Lease.ts"
 
 /**
@@ -53,8 +55,9 @@ export const free = (lease: Lease): Effect.Effect<void, LockLost | LockStoreErro
   const pending = startRelease(lease, lease.client.now())
   if (!(pending instanceof PendingRelease)) return Effect.fail(pending)
   const { client } = lease
+  const send = sendRelease(lease, pending.publish)
   return matchOutcome(
-    sendWithin(lease, sendRelease(lease, pending.publish), client.options.releaseTimeoutMillis),
+    sendWithin(lease, pending.isToldToNobody ? sentAtOnce(send) : send, client.options.releaseTimeoutMillis),
     (reply) => orLost(pending.confirm(reply)),
     (cause) => pending.retry(cause)
   )
@@ -85,7 +88,8 @@ export const releaseTogether = (
     }
   }
   if (started.length === 0) return Effect.succeed(failures)
-  const send = client.store.run(multiLock.release(released, owner))
+  const run = client.store.run(multiLock.release(released, owner))
+  const send = started.some(({ isToldToNobody }) => isToldToNobody) ? sentAtOnce(run) : run
   return Effect.matchCauseEffect(sendWithin(first.lease, send, client.options.releaseTimeoutMillis), {
     onSuccess: (reply) => {
       for (let i = 0; i < started.length; i++) {
@@ -110,17 +114,30 @@ export const releaseTogether = (
   })
 }
 
+/**
+ * Sends a release that leaves the lock to a waiter of this process before that waiter runs, or leaves: whatever it sends comes behind. The lock
+ * would be left to nobody if what gives it back came first.
+ */
+const sentAtOnce = <A, E>(send: Effect.Effect<A, E>): Effect.Effect<A, E> => {
+  const outcome = Deferred.makeUnsafe<A, E>()
+  start(send, (exit) => void Deferred.doneUnsafe(outcome, exit))
+  return Deferred.await(outcome)
+}
+
 /** A lock that is being freed. */
 class PendingRelease {
   readonly lease: Lease
   /** See {@link HandOver.publish}; undefined for the store's command. */
   readonly publish: string | undefined
+  /** Whether it leaves the lock to waiters of this process. */
+  readonly isToldToNobody: boolean
   readonly #sentAt: number
   readonly #handOver: HandOver | undefined
 
   constructor(lease: Lease, sentAt: number, handOver: HandOver | undefined) {
     this.lease = lease
     this.publish = handOver?.publish
+    this.isToldToNobody = handOver !== undefined && handOver.publish !== lease.client.store.publish
     this.#sentAt = sentAt
     this.#handOver = handOver
     lease.client.underWay++

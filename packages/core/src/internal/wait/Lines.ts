@@ -138,8 +138,8 @@ export class Lines {
   }
 
   /**
-   * Wakes the next waiter of this process before the release is sent. That waiter runs only after the releasing fiber has
-   * sent its release, so its request comes right behind. Returns what to do with the reply; undefined if nobody waits here.
+   * Wakes the next waiter of this process before the release is sent: the caller sends it before that waiter runs, whose request so comes
+   * right behind. Returns what to do with the reply; undefined if nobody waits here.
    */
   startHandOver(lease: Lease, now: number): HandOver | undefined {
     const client = this.#client
