@@ -199,13 +199,18 @@ export class RedisDriver extends Context.Service<
 >()("effect-redis-lock/RedisDriver") {}
 
 /**
- * The `eval` of a driver over a callback-based client. A quorum, which asks many servers at once, calls `evalUnsafe`
- * without a fiber; an Effect made from the result (`Effect.map`, `Effect.timeout`, ...) is run by a fiber as usual.
+ * The `eval` of a driver over a callback-based client. The locks call `evalUnsafe` itself, without a fiber or an Effect for each
+ * command; a function that wraps the result, or replaces it, is called instead of it, and the Effect that it returns is run.
  *
  * @category drivers
  * @since 0.2.0
  */
-export const evalOf = (evalUnsafe: EvalUnsafe): RedisDriver["Service"]["eval"] => Startable.startableCall(evalUnsafe)
+export const evalOf = (evalUnsafe: EvalUnsafe): RedisDriver["Service"]["eval"] =>
+  Object.assign(
+    (...[script, keys, args]: Parameters<RedisDriver["Service"]["eval"]>) =>
+      Startable.fromCallback<Reply, RedisDriverError>((resume) => evalUnsafe(script, keys, args, resume)),
+    { [Startable.StartKey]: evalUnsafe }
+  )
 
 /**
  * The `subscribe` of a driver over a callback-based client.

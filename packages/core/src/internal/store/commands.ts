@@ -12,7 +12,7 @@ import * as Effectable from "effect/Effectable"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { LockStoreError, type StoreReason } from "../../LockError.ts"
-import type { RedisDriver, RedisDriverError, Reply } from "../../RedisDriver.ts"
+import type { EvalUnsafe, RedisDriver, RedisDriverError, Reply } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Acknowledgement } from "../options/acquireOptions.ts"
 import { report } from "../report/defects.ts"
@@ -205,10 +205,16 @@ export interface Sender {
 }
 
 /** Runs commands by sending them to a server. They are sent in the order in which their Effects are run. */
-export const sending =
-  (sender: Sender): Store["run"] =>
-  (command) =>
-    new Command(command, sender)
+export const sending = ({ eval: run, ...sender }: Sender): Store["run"] => {
+  const { [StartKey]: startEval } = run as { readonly [StartKey]?: EvalUnsafe }
+  const target: Target = {
+    ...sender,
+    startEval: startEval ?? ((script, keys, args, onExit) => start(run(script, keys, args), onExit))
+  }
+  return (command) => new Command(command, target)
+}
+
+type Target = Omit<Sender, "eval"> & { readonly startEval: EvalUnsafe }
 
 /** A spread would leave room for sixteen more. */
 const withLast = (args: Arguments, last: number): Arguments => {
@@ -224,12 +230,12 @@ type OnExit<A> = (exit: Exit.Exit<A, LockStoreError>) => void
 /** A command as an Effect, which {@link start} starts without a fiber. */
 class Command<A> extends Effectable.Class<A, LockStoreError> {
   readonly #command: StoreCommand<A>
-  readonly #sender: Sender
+  readonly #target: Target
 
-  constructor(command: StoreCommand<A>, sender: Sender) {
+  constructor(command: StoreCommand<A>, target: Target) {
     super()
     this.#command = command
-    this.#sender = sender
+    this.#target = target
   }
 
   override asEffect(): Effect.Effect<A, LockStoreError> {
@@ -238,7 +244,7 @@ class Command<A> extends Effectable.Class<A, LockStoreError> {
   }
 
   [StartKey](onExit: OnExit<A>): SentCommand<A> {
-    const sent = new SentCommand(this.#command, this.#sender, onExit)
+    const sent = new SentCommand(this.#command, this.#target, onExit)
     sent.send()
     return sent
   }
@@ -254,7 +260,7 @@ class Command<A> extends Effectable.Class<A, LockStoreError> {
  */
 class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   readonly #command: StoreCommand<A>
-  readonly #sender: Sender
+  readonly #target: Target
   readonly #onExit: OnExit<A>
   readonly #context: Context.Context<never>
   /** Undefined for a command without a deadline. */
@@ -264,18 +270,18 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   #sent: Cancellable | undefined
   #isCancelled = false
 
-  constructor(command: StoreCommand<A>, sender: Sender, onExit: OnExit<A>) {
+  constructor(command: StoreCommand<A>, target: Target, onExit: OnExit<A>) {
     super()
     this.#command = command
-    this.#sender = sender
+    this.#target = target
     this.#onExit = onExit
     this.#context = Fiber.getCurrent()?.context ?? Context.empty()
-    this.#clock = command.operation.hasDeadline ? sender.clocks.of(command.keys[0]!) : undefined
+    this.#clock = command.operation.hasDeadline ? target.clocks.of(command.keys[0]!) : undefined
   }
 
   send(): void {
     const { keys, operation } = this.#command
-    const { clocks, eval: run, lifeMillis } = this.#sender
+    const { clocks, lifeMillis, startEval } = this.#target
     let { args } = this.#command
     this.#sends++
     if (this.#clock !== undefined) {
@@ -283,7 +289,7 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
       const deadline = Math.floor(this.#clock.microsAt(this.#sentAt + lifeMillis) / 1000)
       args = withLast(args, Math.max(0, deadline))
     }
-    this.#sent = start(run(operation.script, keys, args), this.#receive)
+    this.#sent = startEval(operation.script, keys, args, this.#receive)
   }
 
   cancel(): void {
@@ -345,11 +351,11 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   }
 
   #learn(serverMicros: number): void {
-    this.#clock!.learn(serverMicros, this.#sentAt, this.#sender.clocks.now())
+    this.#clock!.learn(serverMicros, this.#sentAt, this.#target.clocks.now())
   }
 
   #failure(reason: StoreReason, cause?: unknown): LockStoreError {
-    this.#sender.onFailure?.(reason)
+    this.#target.onFailure?.(reason)
     return failureOf(this.#command, reason, cause)
   }
 

@@ -1,8 +1,9 @@
 /**
- * Effects and Streams that can also be started by a caller that is not a fiber. A quorum asks five servers at once, and a message
- * goes to its waiters: without a fiber for each, a RedLock on three servers costs the client a fifth less, on five a quarter.
+ * What can also be started by a caller that is not a fiber: a command, the `eval` of a driver, a subscription. A quorum asks five servers
+ * at once, and a message goes to its waiters: without a fiber for each, a RedLock on three servers costs the client a fifth less, on
+ * five a quarter.
  *
- * How to start it is a property of the value itself. A wrapper that maps or replaces the value loses the property, and the
+ * How to start it is a property of the Effect, function or Stream itself. A wrapper that maps or replaces it loses the property, and the
  * result is run by a fiber: what a wrapper returns is always what runs.
  */
 import * as Cause from "effect/Cause"
@@ -21,17 +22,14 @@ export interface Cancellable {
   cancel(): void
 }
 
-/** The property of an Effect or a Stream that starts it. */
+/** The property that starts it. */
 export const StartKey = Symbol.for("effect-redis-lock/Start")
 
-/** An Effect with this property calls back once, perhaps at once. */
-interface StartableEffect<A, E> {
-  readonly [StartKey]?: (onExit: (exit: Exit.Exit<A, E>) => void) => Cancellable
-}
+type StartEffect<A, E> = (onExit: (exit: Exit.Exit<A, E>) => void) => Cancellable
 
-/** Starts an Effect: by itself if it can be started, else on a fiber of its own. */
+/** Starts an Effect: by itself if it can be started, else on a fiber of its own. It calls back once, perhaps at once. */
 export const start = <A, E>(effect: Effect.Effect<A, E>, onExit: (exit: Exit.Exit<A, E>) => void): Cancellable => {
-  const own = effect as StartableEffect<A, E>
+  const own = effect as { readonly [StartKey]?: StartEffect<A, E> }
   if (own[StartKey] !== undefined) return own[StartKey](onExit)
   const fiber = Effect.runForkWith(Fiber.getCurrent()?.context ?? Context.empty())(effect)
   const forget = fiber.addObserver(onExit)
@@ -74,40 +72,6 @@ class Cancel extends Effectable.Class<void> {
     return Effect.void
   }
 }
-
-/** Starts to evaluate a script with its keys and arguments. */
-type StartCall<S, K, V, A, E> = (script: S, keys: K, args: V, onExit: (exit: Exit.Exit<A, E>) => void) => Cancellable
-
-/** One object for each command, where a closure would be three. */
-class Call<S, K, V, A, E> extends Effectable.Class<A, E> {
-  readonly #f: StartCall<S, K, V, A, E>
-  readonly #script: S
-  readonly #keys: K
-  readonly #args: V
-
-  constructor(f: StartCall<S, K, V, A, E>, script: S, keys: K, args: V) {
-    super()
-    this.#f = f
-    this.#script = script
-    this.#keys = keys
-    this.#args = args
-  }
-
-  [StartKey](onExit: (exit: Exit.Exit<A, E>) => void): Cancellable {
-    const f = this.#f
-    return f(this.#script, this.#keys, this.#args, onExit)
-  }
-
-  override asEffect(): Effect.Effect<A, E> {
-    return fromCallback((resume) => this[StartKey](resume))
-  }
-}
-
-/** A function of scripts, their keys and arguments, whose result can be started. */
-export const startableCall =
-  <S, K, V, A, E>(f: StartCall<S, K, V, A, E>): ((script: S, keys: K, args: V) => Effect.Effect<A, E>) =>
-  (script, keys, args) =>
-    new Call(f, script, keys, args)
 
 /** Starts a subscription; calls back with every element until it is cancelled or fails. */
 type StartStream<A, E> = (onElement: (element: A) => void, onFailure: (error: E) => void) => Cancellable
