@@ -88,7 +88,7 @@ export class RecentReleases {
 
   /** Whether what a release gives back was given back when it was sent again, or may have been. */
   hasGivenBack(release: StoreCommand<unknown>): boolean {
-    return this.#givenBack.get(idOf(release), this.#client.now()) === true
+    return this.#givenBack.get(idOf(release), this.#client.now()) !== undefined
   }
 
   /** Sends them again, in the background; the latest first, of which that server has most likely not heard. */

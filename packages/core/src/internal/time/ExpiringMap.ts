@@ -1,14 +1,19 @@
 /** How often entries that are over are removed, milliseconds. */
 const cleanUpIntervalMillis = 1000
 
+interface Entry<A> {
+  readonly value: A
+  readonly until: number
+}
+
 /** A Map of what is of use until some time only, on the monotonic clock. What is set later is over later. */
 export class ExpiringMap<A> {
-  readonly #entries = new Map<string, { readonly value: A; readonly until: number }>()
+  readonly #entries = new Map<string, Entry<A>>()
   #cleanUpAt = 0
 
-  get(key: string, now: number): A | undefined {
+  get(key: string, now: number): Entry<A> | undefined {
     const entry = this.#entries.get(key)
-    return entry !== undefined && entry.until >= now ? entry.value : undefined
+    return entry !== undefined && entry.until >= now ? entry : undefined
   }
 
   set(key: string, value: A, until: number, now: number): void {

@@ -214,10 +214,10 @@ export class QuorumStore {
     const { overAt = now + this.#settings.watchdogLeaseMillis } = command
     for (let i = 0; i < outcomes.length; i++) {
       const outcome = outcomes[i]!
-      const isUnsettled = unsettled?.members.includes(i) === true
+      const isUnsettled = unsettled?.value.includes(i) === true
       // an acquisition takes effect once: what was released there was all there is
       if (Exit.isSuccess(outcome) && (!isUnsettled || Number(outcome.value) >= 1)) continue
-      const from = isUnsettled ? unsettled.lastEffectAt + 1 : now
+      const from = isUnsettled ? unsettled.until + 1 : now
       // what takes effect late also ends late
       const until = Math.max(overAt, from) + this.members[i]!.store.commandLifeMillis
       this.#untold[i]!.add({ command, from, until, mayBeNothing: isUnsettled })

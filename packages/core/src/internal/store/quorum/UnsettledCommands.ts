@@ -3,16 +3,11 @@ import { ExpiringMap } from "../../time/ExpiringMap.ts"
 import { mayHaveRun } from "../failures.ts"
 import type { Member, Outcome } from "./QuorumCall.ts"
 
-interface Unsettled {
-  readonly members: ReadonlyArray<number>
-  readonly lastEffectAt: number
-}
-
 /** Commands that failed at some members with unknown outcome, by owner: they may take effect there for as long as a command lives. */
-export class UnsettledCommands extends ExpiringMap<Unsettled> {
+export class UnsettledCommands extends ExpiringMap<ReadonlyArray<number>> {
   /** The members at which a command of the owner may still take effect; undefined where there are none. */
   membersAt(owner: string, now: number): ReadonlyArray<number> | undefined {
-    return this.get(owner, now)?.members
+    return this.get(owner, now)?.value
   }
 
   /** Notes the outcomes of a command that has settled. */
@@ -27,7 +22,6 @@ export class UnsettledCommands extends ExpiringMap<Unsettled> {
     }
     if (unknown === undefined) return
     for (const earlier of this.membersAt(owner, now) ?? []) if (!unknown.includes(earlier)) unknown.push(earlier)
-    const lastEffectAt = now + lifeMillis
-    this.set(owner, { members: unknown, lastEffectAt }, lastEffectAt, now)
+    this.set(owner, unknown, now + lifeMillis, now)
   }
 }
