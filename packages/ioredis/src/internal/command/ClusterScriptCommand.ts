@@ -1,11 +1,13 @@
+import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
-import { Command } from "ioredis"
+import { Command, type Redis } from "ioredis"
 import type { ClusterNodes } from "../connection/ClusterNodes.ts"
 import type { CommandWriter } from "./CommandWriter.ts"
 import { failureOf } from "./failure.ts"
 import { hashSlot } from "./hashSlot.ts"
-import type { PendingCommands } from "./PendingCommands.ts"
+import { PendingCommands } from "./PendingCommands.ts"
 import { type OnExit, ScriptCommand } from "./ScriptCommand.ts"
 
 /** The number of redirections that a command follows before it fails with the next. */
@@ -138,3 +140,34 @@ const refusalOf = (error: unknown): RedisDriver.RedisDriverError => {
   const { cause, reason } = failureOf(error)
   return new RedisDriver.RedisDriverError({ reason: reason === "ClusterMismatch" ? "ClusterDown" : reason, cause })
 }
+
+/** Runs scripts by SHA on the masters that serve their keys. */
+export const makeEvalOnCluster = (
+  nodes: ClusterNodes,
+  timeoutMillis: number
+): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const pending = yield* PendingCommands.make(timeoutMillis, nodes.cluster.options.redisOptions?.commandTimeout)
+    const each = (f: (command: ClusterScriptCommand) => void) => (node: Redis) => {
+      for (const command of pending.all) {
+        if ((command as ClusterScriptCommand).node?.client === node) f(command as ClusterScriptCommand)
+      }
+    }
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const watcher = {
+          onReady: each((command) => command.proceed()),
+          onClose: each((command) => command.disconnected())
+        }
+        nodes.watchers.add(watcher)
+        return watcher
+      }),
+      (watcher) => Effect.sync(() => nodes.watchers.delete(watcher))
+    )
+    const target = { nodes, pending }
+    return (script, keys, args, onExit) => {
+      const command = new ClusterScriptCommand(target, script, keys, args, onExit)
+      command.route()
+      return command
+    }
+  })

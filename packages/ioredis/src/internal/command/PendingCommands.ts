@@ -17,9 +17,10 @@ export class PendingCommands {
     this.timeoutMillis = timeoutMillis
   }
 
-  static make(timeoutMillis: number): Effect.Effect<PendingCommands, never, Scope.Scope> {
+  /** `ownMillis`: an application's client may have a timeout of its own. */
+  static make(timeoutMillis: number, ownMillis = timeoutMillis): Effect.Effect<PendingCommands, never, Scope.Scope> {
     return Effect.acquireRelease(
-      Effect.sync(() => new PendingCommands(timeoutMillis)),
+      Effect.sync(() => new PendingCommands(Math.min(timeoutMillis, ownMillis))),
       (pending) =>
         Effect.sync(() => {
           for (const command of pending.all) command.close()

@@ -1,10 +1,12 @@
+import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
 import { Command } from "ioredis"
 import type { ScriptRequest, SentScript } from "./CommandPath.ts"
 import type { CommandWriter } from "./CommandWriter.ts"
 import { failureOf } from "./failure.ts"
-import type { PendingCommands } from "./PendingCommands.ts"
+import { PendingCommands } from "./PendingCommands.ts"
 
 export type OnExit = (exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>) => void
 
@@ -137,3 +139,30 @@ export class ScriptCommand implements ScriptRequest {
 /** Replies come as bytes. */
 const textOf = (reply: unknown): RedisDriver.Reply =>
   typeof reply === "number" || reply === null ? reply : Array.isArray(reply) ? reply.map(textOf) : String(reply)
+
+/** Runs scripts by SHA on one server. */
+export const makeEval = (
+  writer: CommandWriter,
+  timeoutMillis: number
+): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { client, connection } = writer
+    const pending = yield* PendingCommands.make(timeoutMillis, client.options.commandTimeout)
+    const onClose = () => {
+      const replica = connection.leavesReplica
+      for (const command of pending.all) {
+        if (replica === undefined) command.fail("ConnectionLost", "the connection broke before the reply came")
+        else command.refuse(replica)
+      }
+    }
+    yield* Effect.acquireRelease(
+      Effect.sync(() => client.on("close", onClose)),
+      () => Effect.sync(() => client.off("close", onClose))
+    )
+    return (script, keys, args, onExit) => {
+      const command = new ScriptCommand(pending, script, keys, args, onExit)
+      if (client.status === "ready" && !connection.isUnusable) command.send(writer)
+      else command.refuse(connection.notConnected)
+      return command
+    }
+  })
