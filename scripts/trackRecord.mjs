@@ -20,7 +20,7 @@ const fixes = {
   },
   "queued-script": {
     file: "packages/core/src/internal/store/commands.ts",
-    fixed: "if (exit.value === queued)",
+    fixed: 'if (exit.value === "QUEUED")',
     broken: "if (exit.value === undefined)"
   },
   "master-is-down": {
@@ -60,7 +60,12 @@ const fixes = {
   },
   "endless-listing": {
     file: "packages/ioredis/src/internal/command/scan.ts",
-    fixed: "if (!Array.isArray(reply)) throw inTransaction",
+    fixed: "if (!Array.isArray(reply)) throw RedisDriver.inTransaction",
+    broken: ""
+  },
+  "listing-through-effect": {
+    file: "packages/core/src/RedisDriver.ts",
+    fixed: 'if (reply === "QUEUED") return Effect.fail(inTransaction)\n',
     broken: ""
   },
   "tls-of-a-socket": {
@@ -105,7 +110,7 @@ const fixes = {
   },
   "queued-tracking": {
     file: "packages/ioredis/src/internal/tracking.ts",
-    fixed: 'if (reply === "QUEUED") throw inTransaction',
+    fixed: 'if (reply === "QUEUED") throw RedisDriver.inTransaction',
     broken: ""
   },
   "reports-of-the-dead": {

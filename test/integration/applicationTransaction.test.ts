@@ -2,8 +2,10 @@
  * A transaction that the application begins on the client that it shares with the locks: what is sent meanwhile is queued, and runs with
  * EXEC or not at all.
  */
+import { NodeRedis } from "@effect/platform-node"
 import { assert } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Stream } from "effect"
+import * as EffectRedis from "effect/persistence/Redis"
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { Lock, RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
@@ -70,5 +72,20 @@ testLive(
     const error = yield* Effect.flip(Stream.runHead(driver.scan("*", "hash")))
     assert.strictEqual(error.reason, "ConnectionLost")
     yield* commit(shared)
+  }
+)
+
+testLive(
+  "A scan through Effect's Redis service fails as well within a transaction that the application begins over its connection",
+  function* () {
+    const { server } = yield* onServer()
+    const services = yield* Layer.build(
+      Layer.provideMerge(RedisDriver.layerRedis, NodeRedis.layer({ url: server.url }))
+    )
+    const application = Context.get(services, EffectRedis.Redis)
+    yield* application.send("MULTI")
+    const error = yield* Effect.flip(Stream.runHead(Context.get(services, RedisDriver.RedisDriver).scan("*", "hash")))
+    assert.strictEqual(error.reason, "ConnectionLost")
+    yield* application.send("DISCARD")
   }
 )

@@ -291,6 +291,20 @@ export const makeError = (cause: unknown): RedisDriverError =>
   new RedisDriverError({ reason: reasonOf(cause), cause: showable(cause) })
 
 /**
+ * The failure of a command to which Redis has answered `QUEUED`: the application has begun a transaction (MULTI) on the connection that it
+ * shares with the driver. The locks find that out for `eval`; a driver over an application's connection fails with it in `scan`.
+ *
+ * @category errors
+ * @since 0.3.0
+ */
+export const inTransaction: RedisDriverError = new RedisDriverError({
+  reason: "ConnectionLost",
+  cause: new Error(
+    "the application has begun a transaction (MULTI) on the connection that it shares with the locks, so the command runs with EXEC or not at all. Begin transactions on another connection, or send them as one pipeline"
+  )
+})
+
+/**
  * Whether an error says that the server does not know the script (NOSCRIPT), so that its text must be sent.
  *
  * @category errors
@@ -515,9 +529,22 @@ const makeRedis = (
       ),
     scan: (pattern, type) =>
       Stream.paginate("0", (cursor) =>
-        Effect.map(
-          send<[string, ReadonlyArray<string>]>("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", type),
-          ([next, keys]) => [keys, next === "0" ? Option.none() : Option.some(next)] as const
+        Effect.flatMap(
+          send<"QUEUED" | [string, ReadonlyArray<string>]>(
+            "SCAN",
+            cursor,
+            "MATCH",
+            pattern,
+            "COUNT",
+            "1000",
+            "TYPE",
+            type
+          ),
+          (reply) => {
+            if (reply === "QUEUED") return Effect.fail(inTransaction)
+            const [next, keys] = reply
+            return Effect.succeed([keys, next === "0" ? Option.none() : Option.some(next)] as const)
+          }
         )
       ),
     publish: "PUBLISH",

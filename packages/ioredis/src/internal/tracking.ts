@@ -1,6 +1,6 @@
 import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { failureOf, inTransaction } from "./command/failure.ts"
+import { failureOf } from "./command/failure.ts"
 import type { Subscriber } from "./subscriber.ts"
 
 /** Where the server tells a connection with RESP2 of changed keys. */
@@ -38,7 +38,7 @@ const redirects = new WeakMap<Redis, Set<number>>()
 
 const call = async (redis: Redis, ...args: ReadonlyArray<string | number>): Promise<unknown> => {
   const reply = await redis.call("CLIENT", ...args)
-  if (reply === "QUEUED") throw inTransaction
+  if (reply === "QUEUED") throw RedisDriver.inTransaction
   return reply
 }
 
@@ -117,7 +117,8 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
       const { message, name } = error as Error
       const failure = failureOf(error)
       // a connection that broke is tracked again when there is a new one; not so one that was late for an application's commandTimeout
-      if (isOver || (name !== "ReplyError" && failure.reason !== "TimedOut" && error !== inTransaction)) return
+      if (isOver || (name !== "ReplyError" && failure.reason !== "TimedOut" && error !== RedisDriver.inTransaction))
+        return
       if (!message.includes("does not exist")) return fail(failure)
       // the one for subscriptions is gone, or is at another server than the one for commands
       if (!mayReplace || subscriber.clientId(CHANNEL) !== asked) return

@@ -12,7 +12,7 @@ import * as Effectable from "effect/Effectable"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { LockStoreError, type StoreReason } from "../../LockError.ts"
-import type { EvalUnsafe, RedisDriver, RedisDriverError, Reply } from "../../RedisDriver.ts"
+import { type EvalUnsafe, inTransaction, type RedisDriver, type RedisDriverError, type Reply } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Acknowledgement } from "../options/acquireOptions.ts"
 import { report } from "../report/defects.ts"
@@ -188,12 +188,6 @@ const learnIntervalMillis = 10
 /** A refusal as the scripts write it, with the server time in microseconds; anchored, as an error may quote the name of a key. */
 const refusal = /^LATE (\d+)$/
 
-/** What Redis answers to a command while the application has a transaction open (MULTI) on the connection that it shares with us. */
-const queued = "QUEUED"
-
-const inTransaction =
-  "the application has begun a transaction (MULTI) on the connection that it shares with the locks, so the script runs with EXEC or not at all. Begin transactions on another connection, or send them as one pipeline"
-
 /** Where commands are sent, and how long they may take effect. */
 export interface Sender {
   readonly eval: RedisDriver["Service"]["eval"]
@@ -305,8 +299,7 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   readonly #receive = (exit: Exit.Exit<Reply, RedisDriverError>): void => {
     const { operation } = this.#command
     if (Exit.isSuccess(exit)) {
-      if (exit.value === queued)
-        return this.#settle(Exit.fail(this.#failure("ConnectionLost", new Error(inTransaction))))
+      if (exit.value === "QUEUED") return this.#settle(Exit.fail(this.#failure(inTransaction)))
       const reply = operation.reply(operation.tellsTime ? this.#withoutTime(exit.value) : exit.value)
       // nearly every reply means itself
       const isSame = (reply as unknown) === exit.value
@@ -314,14 +307,12 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
     }
     if (!this.#isLate(exit.cause)) {
       return this.#settle(
-        Exit.mapError(exit as Exit.Failure<never, RedisDriverError>, ({ cause, reason }) =>
-          this.#failure(reason, cause)
-        )
+        Exit.mapError(exit as Exit.Failure<never, RedisDriverError>, (error) => this.#failure(error))
       )
     }
     if (this.#sends === maxSends) {
       // the server's clock was stepped again and again, or the server stopped each time
-      this.#settle(Exit.fail(this.#failure("TooLate")))
+      this.#settle(Exit.fail(this.#failure({ reason: "TooLate" })))
     } else if (!this.#isCancelled) {
       this.send()
     }
@@ -354,7 +345,7 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
     this.#clock!.learn(serverMicros, this.#sentAt, this.#target.clocks.now())
   }
 
-  #failure(reason: StoreReason, cause?: unknown): LockStoreError {
+  #failure({ cause, reason }: Partial<RedisDriverError> & Pick<RedisDriverError, "reason">): LockStoreError {
     this.#target.onFailure?.(reason)
     return failureOf(this.#command, reason, cause)
   }

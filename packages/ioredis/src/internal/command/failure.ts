@@ -26,14 +26,6 @@ export const failureOf = (error: unknown, hide: Hide = (text) => text): RedisDri
     ? error
     : new RedisDriver.RedisDriverError({ reason: RedisDriver.reasonOf(error), cause: plain(error, hide) })
 
-/** A command was answered with "QUEUED". */
-export const inTransaction = new RedisDriver.RedisDriverError({
-  reason: "ConnectionLost",
-  cause: new Error(
-    "the application has begun a transaction (MULTI) on the connection that it shares with the locks: the command runs with EXEC or not at all"
-  )
-})
-
 const plain = (error: unknown, hide: Hide): Error => {
   if (!(error instanceof Error)) return new Error(hide(String(error)))
   // of all addresses of a host

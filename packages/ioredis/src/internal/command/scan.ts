@@ -2,9 +2,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import type { RedisDriver } from "effect-redis-lock"
+import { RedisDriver } from "effect-redis-lock"
 import type { CommandWriter } from "./CommandWriter.ts"
-import { failureOf, inTransaction } from "./failure.ts"
+import { failureOf } from "./failure.ts"
 
 /** The keys of one server that have a type and match a pattern. */
 export const scanOf =
@@ -14,7 +14,7 @@ export const scanOf =
       Effect.tryPromise({
         try: async () => {
           const reply = await writer.client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", type)
-          if (!Array.isArray(reply)) throw inTransaction
+          if (!Array.isArray(reply)) throw RedisDriver.inTransaction
           return reply
         },
         catch: (error) => failureOf(error)

@@ -1,6 +1,6 @@
 import { Command, type Redis } from "ioredis"
+import { RedisDriver } from "effect-redis-lock"
 import type { CommandPath, ScriptSender } from "../command/CommandPath.ts"
-import { inTransaction } from "../command/failure.ts"
 import { Connector, socketOf } from "../connection/Connector.ts"
 import { SentinelConnector } from "../connection/SentinelConnector.ts"
 
@@ -41,7 +41,7 @@ const databaseOf = async (client: Redis): Promise<number> => {
   const wanted = client.options.db ?? 0
   // refused before Redis 6.2, or without the permission
   const info = String(await client.call("CLIENT", "INFO").catch(() => ""))
-  if (info === "QUEUED") throw inTransaction
+  if (info === "QUEUED") throw RedisDriver.inTransaction
   const [, actual] = / db=(\d+)/.exec(info) ?? []
   return actual === undefined || actual === "0" ? wanted : Number(actual)
 }
