@@ -17,6 +17,7 @@ import {
   takesPlaces
 } from "../kinds/kinds.ts"
 import type { Times } from "../options/acquireOptions.ts"
+import { acknowledgementOf } from "../store/commands.ts"
 import {
   describeWrongType,
   GrantedTooLate,
@@ -218,9 +219,9 @@ const failed = <A, E>(
  * the message arrived, as it may have lain on its way.
  */
 export const takeOver = (request: AcquireRequest, grant: Grant, startedAt: number): Hold | undefined => {
-  const { acknowledge, client, keys, kind, leaseMillis } = request
-  const isAcknowledged = (acknowledge ?? client.options.acknowledge ?? "none") !== "none"
-  if (isAcknowledged || leaseMillis < grant.leaseMillis || !client.accepts(kind, grant.token)) return undefined
+  const { client, keys, kind, leaseMillis } = request
+  if (acknowledgementOf(client, request) !== undefined) return undefined
+  if (leaseMillis < grant.leaseMillis || !client.accepts(kind, grant.token)) return undefined
   const since = client.store.longestSince(keys.lock, grant.serverMicros)
   if (since < 0 || since > grant.leaseMillis * leastLeft) return undefined
   const now = client.now()

@@ -118,8 +118,7 @@ export class LockClient extends OpaqueClient implements Service {
     context: Context.Context<Scope.Scope>
   ) {
     super()
-    // a quorum's members acknowledge for themselves
-    this.store = clientStore(store, this, isQuorum ? undefined : options.acknowledge)
+    this.store = clientStore(store, this)
     this.options = options
     this.isQuorum = isQuorum
     this.fork = fork

@@ -12,7 +12,13 @@ import * as Effectable from "effect/Effectable"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { LockStoreError, type StoreReason } from "../../LockError.ts"
-import { type EvalUnsafe, inTransaction, type RedisDriver, type RedisDriverError, type Reply } from "../../RedisDriver.ts"
+import {
+  type EvalUnsafe,
+  inTransaction,
+  type RedisDriver,
+  type RedisDriverError,
+  type Reply
+} from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Acknowledgement } from "../options/acquireOptions.ts"
 import { report } from "../report/defects.ts"
@@ -112,23 +118,24 @@ export class ServerClocks {
   }
 }
 
-/** The store through which a client runs its commands; `byDefault` is what its grants need in order to count. */
-export const clientStore = (
-  store: Store,
-  client: LockClient,
-  byDefault: Acknowledgement | undefined
-): Omit<Store, "reconnects"> => ({
+/** What a grant needs in order to count, if more than a reply. The members of a quorum acknowledge for themselves. */
+export const acknowledgementOf = (
+  { isQuorum, options }: LockClient,
+  { acknowledge = isQuorum ? undefined : options.acknowledge }: Pick<StoreCommand<unknown>, "acknowledge">
+): Acknowledgement | undefined => (acknowledge === "none" ? undefined : acknowledge)
+
+/** The store through which a client runs its commands. */
+export const clientStore = (store: Store, client: LockClient): Omit<Store, "reconnects"> => ({
   run: (command) => {
-    const { acknowledge = byDefault, operation } = command
+    const { operation } = command
     if (operation.givesBack === "owner") client.releases?.add(command)
     else if (client.isClosing && operation.givesBack === undefined) return Effect.fail(failureOf(command, "Closed"))
     if (operation.writesShared) client.tracking.writes(command.keys)
-    return acknowledge === undefined ||
-      acknowledge === "none" ||
-      operation.grants === undefined ||
-      store.acknowledges === undefined
+    if (operation.grants === undefined || store.acknowledges === undefined) return store.run(command)
+    const wanted = acknowledgementOf(client, command)
+    return wanted === undefined
       ? store.run(command)
-      : acknowledged(store.run(command), command, acknowledge, store.acknowledges)
+      : acknowledged(store.run(command), command, wanted, store.acknowledges)
   },
   subscribe: (channel) => store.subscribe(channel),
   scan: (pattern, type) => store.scan(pattern, type),
@@ -306,9 +313,7 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
       return this.#settle(isSame ? (exit as Exit.Success<unknown> as Exit.Success<A>) : Exit.succeed(reply))
     }
     if (!this.#isLate(exit.cause)) {
-      return this.#settle(
-        Exit.mapError(exit as Exit.Failure<never, RedisDriverError>, (error) => this.#failure(error))
-      )
+      return this.#settle(Exit.mapError(exit as Exit.Failure<never, RedisDriverError>, (error) => this.#failure(error)))
     }
     if (this.#sends === maxSends) {
       // the server's clock was stepped again and again, or the server stopped each time
