@@ -315,8 +315,8 @@ const fixes = {
   },
   "charged-twice": {
     file: "packages/core/src/LockError.ts",
-    fixed: "this.workDone !== true && transientReasons.has(this.reason)",
-    broken: "transientReasons.has(this.reason)"
+    fixed: 'this.workDone !== true && consequences[this.reason].again === "soon"',
+    broken: 'consequences[this.reason].again === "soon"'
   },
   "error-after-release": {
     file: `${internal}/hold/release.ts`,
@@ -556,8 +556,8 @@ const fixes = {
   },
   "too-few-replicas": {
     file: `${internal}/report/storeReasons.ts`,
-    fixed: '  "NotEnoughReplicas",\n',
-    broken: ""
+    fixed: 'NotEnoughReplicas: { ran: "no", again: "soon" }',
+    broken: 'NotEnoughReplicas: { ran: "no", again: "later" }'
   },
   "short-marker": {
     file: `${internal}/hold/AnonymousPermits.ts`,
@@ -626,8 +626,8 @@ const fixes = {
   },
   "refused-release": {
     file: `${internal}/store/failures.ts`,
-    fixed: 'reason === "WrongType" || reason === "NoPermission"',
-    broken: 'reason === "NotEnoughReplicas" || reason === "WrongType" || reason === "NoPermission"'
+    fixed: 'boolean => consequences[reason].again === "never"',
+    broken: 'boolean => reason === "NotEnoughReplicas" || consequences[reason].again === "never"'
   },
   "silent-subscription": {
     file: "packages/ioredis/src/internal/command/CommandWriter.ts",

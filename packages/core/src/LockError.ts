@@ -9,7 +9,7 @@
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { causeText, isError, jsonWithMessage, nameOf, shown, seconds } from "./internal/report/shown.ts"
-import { storeReasons, transientReasons } from "./internal/report/storeReasons.ts"
+import { consequences, storeReasons } from "./internal/report/storeReasons.ts"
 
 /**
  * The holder of a lock, as far as known: the owner (`<client uuid>:<id>`) and how long its lease still runs. `remaining` is
@@ -400,14 +400,14 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
    * Whether the command may have run although it failed; of a quorum, on any of its servers.
    */
   get isOutcomeUnknown(): boolean {
-    return this.mayHaveRun === true || this.reason === "ConnectionLost" || this.reason === "TimedOut"
+    return this.mayHaveRun === true || consequences[this.reason].ran === "unknown"
   }
 
   /**
    * Whether the same call may succeed a little later, and has done nothing yet: never with `workDone`.
    */
   get isTransient(): boolean {
-    return this.workDone !== true && transientReasons.has(this.reason)
+    return this.workDone !== true && consequences[this.reason].again === "soon"
   }
 }
 
@@ -434,7 +434,7 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
    * a majority.
    */
   get isTransient(): boolean {
-    const lasting = this.failures.filter(({ reason }) => !transientReasons.has(reason))
+    const lasting = this.failures.filter(({ reason }) => consequences[reason].again !== "soon")
     return this.members - lasting.length >= this.required
   }
 

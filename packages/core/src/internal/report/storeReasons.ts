@@ -29,16 +29,35 @@ export const storeReasons = {
 
 type StoreReason = keyof typeof storeReasons
 
-/** Failures after which the same call may succeed a little later. */
-export const transientReasons: ReadonlySet<StoreReason> = new Set<StoreReason>([
-  "ConnectionRefused",
-  "NotConnected",
-  "ConnectionLost",
-  "TimedOut",
-  "TooLate",
-  "ReadOnly",
-  "NotEnoughReplicas",
-  "Loading",
-  "Busy",
-  "ClusterDown"
-])
+/** What follows from a failure for the locks. */
+interface Consequence {
+  /**
+   * Whether the command was run: not if Redis has rejected it before it started, or nothing was sent; in part, perhaps, if an error has ended
+   * it or its grant was not confirmed.
+   */
+  readonly ran: "no" | "in part" | "unknown"
+  /** Whether the same call may succeed: a little later; once somebody has mended what is wrong; or never, as a release. */
+  readonly again: "soon" | "later" | "never"
+}
+
+export const consequences: Readonly<Record<StoreReason, Consequence>> = {
+  ConnectionRefused: { ran: "no", again: "soon" },
+  NotConnected: { ran: "no", again: "soon" },
+  ConnectionLost: { ran: "unknown", again: "soon" },
+  TimedOut: { ran: "unknown", again: "soon" },
+  OutOfMemory: { ran: "no", again: "later" },
+  TooLate: { ran: "no", again: "soon" },
+  ReadOnly: { ran: "no", again: "soon" },
+  PersistenceFailed: { ran: "no", again: "later" },
+  NotEnoughReplicas: { ran: "no", again: "soon" },
+  Loading: { ran: "no", again: "soon" },
+  Busy: { ran: "no", again: "soon" },
+  NoPermission: { ran: "in part", again: "never" },
+  NotAuthenticated: { ran: "no", again: "never" },
+  WrongType: { ran: "no", again: "never" },
+  ClusterDown: { ran: "no", again: "soon" },
+  ClusterMismatch: { ran: "no", again: "later" },
+  NotReplicated: { ran: "in part", again: "later" },
+  Closed: { ran: "no", again: "later" },
+  Failed: { ran: "in part", again: "later" }
+}

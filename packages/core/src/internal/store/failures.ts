@@ -12,26 +12,9 @@ import {
   type StoreReason
 } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
+import { consequences } from "../report/storeReasons.ts"
 import type { StoreCommand } from "./operations/StoreOperation.ts"
 import * as lock from "./operations/lock.ts"
-
-/** Replies with which Redis rejects a script before it starts, and failures before anything was sent. */
-const notRun: ReadonlySet<StoreReason> = new Set([
-  "ConnectionRefused",
-  "NotConnected",
-  "TooLate",
-  "OutOfMemory",
-  "ReadOnly",
-  "PersistenceFailed",
-  "NotEnoughReplicas",
-  "Loading",
-  "Busy",
-  "NotAuthenticated",
-  "WrongType",
-  "Closed",
-  "ClusterDown",
-  "ClusterMismatch"
-])
 
 /** Whether the Redis user lacks a permission: that is reported once, and not again for the rollback. */
 export const isForbidden = (cause: Cause.Cause<LockStoreError>): boolean =>
@@ -45,8 +28,8 @@ export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
     // the server cannot do what was wanted, and was sent nothing
     if (quorum instanceof InvalidLockOptions) return true
     return quorum instanceof QuorumNotReached
-      ? quorum.acquired === 0 && quorum.failures.every((failure) => notRun.has(failure.reason))
-      : notRun.has(reason.error.reason)
+      ? quorum.acquired === 0 && quorum.failures.every(({ reason }) => consequences[reason].ran === "no")
+      : consequences[reason.error.reason].ran === "no"
   })
 
 /** What went wrong after the work had succeeded. A failure of the store says then that the work is done, so that nobody repeats it. */
@@ -57,7 +40,8 @@ export const afterWork = (problem: LockLost | LockStoreError): LockLost | LockSt
 }
 
 /** The reason of a failure that comes after a command had run, so that it is not taken for one that never ran. */
-export const afterRun = (reason: StoreReason): StoreReason => (notRun.has(reason) ? "ConnectionLost" : reason)
+export const afterRun = (reason: StoreReason): StoreReason =>
+  consequences[reason].ran === "no" ? "ConnectionLost" : reason
 
 /**
  * `Effect.matchCauseEffect`, for what follows every command. Its object of handlers is an instance of a class, as is all else that is
@@ -126,8 +110,7 @@ export const isRetryable = ({ cause, isTransient }: LockStoreError): boolean =>
  * Whether a failed release cannot succeed later. All other refusals may end while it is repeated, also those of a full disk or a
  * full memory.
  */
-export const isFinal = ({ reason }: LockStoreError): boolean =>
-  reason === "WrongType" || reason === "NoPermission" || reason === "NotAuthenticated"
+export const isFinal = ({ reason }: LockStoreError): boolean => consequences[reason].again === "never"
 
 const foundText: Record<string, string> = {
   "read-write lock": "a ReadWriteLock",
