@@ -724,11 +724,9 @@ const runBlocking = (
 /** The store that a client reaches over a link. */
 export const storeOf = (link: Link, clocks = link.makeClocks()): LockStore.LockStore["Service"] => ({
   run: sending({
-    eval: ({ name }, keys, args) =>
-      Effect.callback<RedisDriver.Reply, RedisDriver.RedisDriverError>((resume) => {
-        const giveUp = link.send(name as LockStore.Operation, keys, args, resume)
-        return Effect.sync(giveUp)
-      }),
+    eval: ({ name }, keys, args, onExit) => ({
+      cancel: link.send(name as LockStore.Operation, keys, args, onExit)
+    }),
     clocks,
     lifeMillis: link.commandTimeoutMillis
   }),

@@ -345,11 +345,9 @@ const play = (kind: Kind, seed: number): ReadonlyArray<Event> => {
     )
     return {
       run: sending({
-        eval: ({ name }, names, args) =>
-          Effect.callback<RedisDriver.Reply, RedisDriver.RedisDriverError>((resume) => {
-            const giveUp = send(process, name as LockStore.Operation, names, args, resume)
-            return Effect.sync(giveUp)
-          }),
+        eval: ({ name }, names, args, onExit) => ({
+          cancel: send(process, name as LockStore.Operation, names, args, onExit)
+        }),
         clocks,
         lifeMillis
       }),

@@ -10,7 +10,7 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { sending, ServerClocks } from "./internal/store/commands.ts"
+import { evalUnsafeOf, sending, ServerClocks } from "./internal/store/commands.ts"
 import type { OperationName, StoreOperation } from "./internal/store/operations/StoreOperation.ts"
 import { monotonicMillis } from "./internal/time/clock.ts"
 import type { InvalidLockOptions, LockStoreError } from "./LockError.ts"
@@ -69,7 +69,7 @@ export const make = Effect.fnUntraced(function* (
   const driver = yield* RedisDriver
   const longestLife = yield* checkTimeout("longestLife", options?.longestLife ?? "10 seconds")
   const run = sending({
-    eval: driver.eval,
+    eval: evalUnsafeOf(driver.eval),
     clocks: new ServerClocks(monotonicMillis(yield* Clock.Clock), driver.server),
     lifeMillis: Math.min(driver.commandTimeoutMillis, Duration.toMillis(longestLife))
   })

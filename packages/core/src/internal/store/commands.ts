@@ -105,7 +105,7 @@ const refusal = /^LATE (\d+)$/
 
 /** Where commands are sent, and how long they may take effect. */
 export interface Sender {
-  readonly eval: RedisDriver["Service"]["eval"]
+  readonly eval: EvalUnsafe
   readonly clocks: ServerClocks
   /** How long after it was sent a command may take effect, milliseconds. */
   readonly lifeMillis: number
@@ -113,17 +113,16 @@ export interface Sender {
   readonly onFailure?: ((reason: StoreReason) => void) | undefined
 }
 
-/** Runs commands by sending them to a server. They are sent in the order in which their Effects are run. */
-export const sending = ({ eval: run, ...sender }: Sender): Store["run"] => {
-  const { [StartKey]: startEval } = run as { readonly [StartKey]?: EvalUnsafe }
-  const target: Target = {
-    ...sender,
-    startEval: startEval ?? ((script, keys, args, onExit) => start(run(script, keys, args), onExit))
-  }
-  return (command) => new Command(command, target)
-}
+/** The callback that a driver's `eval` is made of, or one that runs it on a fiber for each command. */
+export const evalUnsafeOf = (run: RedisDriver["Service"]["eval"]): EvalUnsafe =>
+  (run as { readonly [StartKey]?: EvalUnsafe })[StartKey] ??
+  ((script, keys, args, onExit) => start(run(script, keys, args), onExit))
 
-type Target = Omit<Sender, "eval"> & { readonly startEval: EvalUnsafe }
+/** Runs commands by sending them to a server. They are sent in the order in which their Effects are run. */
+export const sending =
+  (sender: Sender): Store["run"] =>
+  (command) =>
+    new Command(command, sender)
 
 /** A spread would leave room for sixteen more. */
 const withLast = (args: Arguments, last: number): Arguments => {
@@ -139,12 +138,12 @@ type OnExit<A> = (exit: Exit.Exit<A, LockStoreError>) => void
 /** A command as an Effect, which {@link start} starts without a fiber. */
 class Command<A> extends Effectable.Class<A, LockStoreError> {
   readonly #command: StoreCommand<A>
-  readonly #target: Target
+  readonly #sender: Sender
 
-  constructor(command: StoreCommand<A>, target: Target) {
+  constructor(command: StoreCommand<A>, sender: Sender) {
     super()
     this.#command = command
-    this.#target = target
+    this.#sender = sender
   }
 
   override asEffect(): Effect.Effect<A, LockStoreError> {
@@ -153,7 +152,7 @@ class Command<A> extends Effectable.Class<A, LockStoreError> {
   }
 
   [StartKey](onExit: OnExit<A>): SentCommand<A> {
-    const sent = new SentCommand(this.#command, this.#target, onExit)
+    const sent = new SentCommand(this.#command, this.#sender, onExit)
     sent.send()
     return sent
   }
@@ -169,7 +168,7 @@ class Command<A> extends Effectable.Class<A, LockStoreError> {
  */
 class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   readonly #command: StoreCommand<A>
-  readonly #target: Target
+  readonly #sender: Sender
   readonly #onExit: OnExit<A>
   readonly #context: Context.Context<never>
   /** Undefined for a command without a deadline. */
@@ -179,18 +178,18 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   #sent: Cancellable | undefined
   #isCancelled = false
 
-  constructor(command: StoreCommand<A>, target: Target, onExit: OnExit<A>) {
+  constructor(command: StoreCommand<A>, sender: Sender, onExit: OnExit<A>) {
     super()
     this.#command = command
-    this.#target = target
+    this.#sender = sender
     this.#onExit = onExit
     this.#context = Fiber.getCurrent()?.context ?? Context.empty()
-    this.#clock = command.operation.hasDeadline ? target.clocks.of(command.keys[0]!) : undefined
+    this.#clock = command.operation.hasDeadline ? sender.clocks.of(command.keys[0]!) : undefined
   }
 
   send(): void {
     const { keys, operation } = this.#command
-    const { clocks, lifeMillis, startEval } = this.#target
+    const { clocks, eval: run, lifeMillis } = this.#sender
     let { args } = this.#command
     this.#sends++
     if (this.#clock !== undefined) {
@@ -198,7 +197,7 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
       const deadline = Math.floor(this.#clock.microsAt(this.#sentAt + lifeMillis) / 1000)
       args = withLast(args, Math.max(0, deadline))
     }
-    this.#sent = startEval(operation.script, keys, args, this.#receive)
+    this.#sent = run(operation.script, keys, args, this.#receive)
   }
 
   cancel(): void {
@@ -255,11 +254,11 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   }
 
   #learn(serverMicros: number): void {
-    this.#clock!.learn(serverMicros, this.#sentAt, this.#target.clocks.now())
+    this.#clock!.learn(serverMicros, this.#sentAt, this.#sender.clocks.now())
   }
 
   #failure({ cause, reason }: Partial<RedisDriverError> & Pick<RedisDriverError, "reason">): LockStoreError {
-    this.#target.onFailure?.(reason)
+    this.#sender.onFailure?.(reason)
     return failureOf(this.#command, reason, cause)
   }
 

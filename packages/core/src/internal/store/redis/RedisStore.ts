@@ -9,7 +9,7 @@ import { RedisDriver, type RedisDriverError } from "../../../RedisDriver.ts"
 import { storeErrorsIn } from "../../report/telemetry.ts"
 import { monotonicMillis } from "../../time/clock.ts"
 import { acknowledgements } from "../acknowledgements.ts"
-import { sending, ServerClocks } from "../commands.ts"
+import { evalUnsafeOf, sending, ServerClocks } from "../commands.ts"
 import { mapStreamError } from "../startable.ts"
 import type { Store } from "../Store.ts"
 
@@ -29,7 +29,7 @@ export const storeOver = (
   const clocks = new ServerClocks(now, driver.server)
   const lifeMillis = Math.min(driver.commandTimeoutMillis, longestLifeMillis)
   return {
-    run: sending({ eval: driver.eval, clocks, lifeMillis, onFailure }),
+    run: sending({ eval: evalUnsafeOf(driver.eval), clocks, lifeMillis, onFailure }),
     subscribe: (channel) => mapStreamError(driver.subscribe(channel), toStoreError("subscribe", channel)),
     scan: (pattern, type) => Stream.mapError(driver.scan(pattern, type), toStoreError("scan", pattern)),
     publish: driver.publish,
