@@ -25,10 +25,8 @@ export interface SentScript {
   disarm(): void
 }
 
-/** Sends scripts over one connection of ioredis, in the order of the calls. */
-export interface ScriptSender {
-  send(request: ScriptRequest): SentScript
-}
+/** Sends a script over one connection of ioredis, in the order of the calls. */
+export type SendScript = (request: ScriptRequest) => SentScript
 
 /** The first node that a cluster client asks. */
 export interface StartupNode {
@@ -48,7 +46,7 @@ export interface CommandPath {
   /** Defaults for all our own connections, and for those through Sentinel. */
   readonly defaults: RedisOptions
   readonly sentinelDefaults: RedisOptions
-  readonly makeSender: (client: Redis) => ScriptSender
+  readonly makeSend: (client: Redis) => SendScript
   /** The socket of the current connection, or of the last one, if it is known. */
   readonly socketOf: (client: Redis) => Socket | undefined
   /** The database that a connected client believes it has selected. */

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import type { ScriptRequest, ScriptSender, SentScript } from "./CommandPath.ts"
+import type { SendScript } from "./CommandPath.ts"
 import type { Connection } from "../connection/Connection.ts"
 
 /** Of all writers: the node of a cluster that comes back has a new one. */
@@ -21,7 +21,7 @@ export class CommandWriter {
   readonly timeoutMillis: number | undefined
   /** Names the current connection, or the last one: after a reconnect another server may answer. */
   server = ""
-  readonly #sender: ScriptSender
+  readonly send: SendScript
   #silence: ReturnType<typeof setTimeout> | undefined
   readonly #heartbeat: ReturnType<typeof setInterval> | undefined
   #hasHeard = false
@@ -34,7 +34,7 @@ export class CommandWriter {
     this.connection = connection
     this.timeoutMillis = timeoutMillis
     const { client } = connection
-    this.#sender = connection.path.makeSender(client)
+    this.send = connection.path.makeSend(client)
     client.on("connect", this.#onConnect).on("ready", this.answered).on("close", this.#onClose)
     if (timeoutMillis !== undefined) this.#heartbeat = setInterval(this.#beat, 2 * timeoutMillis).unref()
   }
@@ -66,10 +66,6 @@ export class CommandWriter {
   doubtScripts(): void {
     this.#scripts = new Set()
     this.doubts++
-  }
-
-  send(request: ScriptRequest): SentScript {
-    return this.#sender.send(request)
   }
 
   /** A command has timed out: the server owes an answer. */

@@ -70,7 +70,6 @@ export class ScriptCommand implements ScriptRequest {
   }
 
   fail(reason: RedisDriver.RedisDriverError["reason"], message: string): void {
-    if (!this.isWaiting) return
     this.refuse(new RedisDriver.RedisDriverError({ reason, cause: new Error(message) }))
   }
 

@@ -1,5 +1,5 @@
 import type { Cluster, Command, Redis } from "ioredis"
-import type { CommandPath, ScriptSender, StartupNode } from "../command/CommandPath.ts"
+import type { CommandPath, SendScript, StartupNode } from "../command/CommandPath.ts"
 import { BufferedConnector } from "./BufferedConnector.ts"
 import { BurstWriter } from "./BurstWriter.ts"
 import { FastCommand } from "./FastCommand.ts"
@@ -13,14 +13,12 @@ interface ClusterInternals {
   readonly startupNodes: ReadonlyArray<string | number | StartupNode>
 }
 
-const makeSender = (client: Redis): ScriptSender => {
+const makeSend = (client: Redis): SendScript => {
   const writer = new BurstWriter(client)
-  return {
-    send: (request) => {
-      const command = new FastCommand(request)
-      writer.write(command as unknown as Command, request.script.isUrgent === true)
-      return command
-    }
+  return (request) => {
+    const command = new FastCommand(request)
+    writer.write(command as unknown as Command, request.script.isUrgent === true)
+    return command
   }
 }
 
@@ -32,7 +30,7 @@ export const fastPath: CommandPath = {
   defaults: {},
   // a failover reported by the sentinels ends a connection to a master that hangs
   sentinelDefaults: { failoverDetector: true },
-  makeSender,
+  makeSend,
   socketOf: (client) => client.stream,
   databaseOf: async (client) => (client as unknown as ClientInternals).condition?.select ?? 0,
   startupNodeOf: (cluster: Cluster) => {

@@ -129,14 +129,14 @@ const rehearse = async (): Promise<string | undefined> => {
     if ((client as unknown as { readonly condition?: { readonly select?: number } }).condition?.select !== 0) {
       return "Redis.condition.select"
     }
-    const sender = fastPath.makeSender(client)
+    const send = fastPath.makeSend(client)
     const [bySha, byText, lost] = [new Rehearsal(false), new Rehearsal(true), new Rehearsal(false)]
-    sender.send(bySha)
+    send(bySha)
     const { script } = bySha
     const sent = wireOf("evalsha", script.sha1, "1", "key", "1", "two")
     if (stream.written !== sent) return "Redis.sendCommand, which writes what Command.toWritable gives, at once"
-    sender.send(byText)
-    sender.send(lost)
+    send(byText)
+    send(lost)
     await turns(1)
     if (stream.written !== sent + wireOf("eval", script.lua, "1", "key", "1", "two") + sent) return "Redis.stream.cork"
     stream.reply("*2\r\n$3\r\none\r\n:2\r\n-NOSCRIPT no such script\r\n")

@@ -1,6 +1,6 @@
 import { Command, type Redis } from "ioredis"
 import { RedisDriver } from "effect-redis-lock"
-import type { CommandPath, ScriptSender } from "../command/CommandPath.ts"
+import type { CommandPath, SendScript } from "../command/CommandPath.ts"
 import { Connector, socketOf } from "../connection/Connector.ts"
 import { SentinelConnector } from "../connection/SentinelConnector.ts"
 
@@ -12,8 +12,9 @@ const TIMED_OUT = "Command timed out"
  * command that an application's client keeps for its next connection could not be disarmed, and `enableAutoPipelining` would
  * keep it back.
  */
-const makeSender = (client: Redis): ScriptSender => ({
-  send: (request) => {
+const makeSend =
+  (client: Redis): SendScript =>
+  (request) => {
     const { args, keys, script, sendsText } = request
     const [name, subject] = sendsText ? ["eval", script.lua] : ["evalsha", script.sha1]
     const command = new Command(name, [subject, keys.length, ...keys, ...args])
@@ -31,7 +32,6 @@ const makeSender = (client: Redis): ScriptSender => ({
       }
     }
   }
-})
 
 /**
  * ioredis does not publish which database a client has selected since it was made, so the server is asked. Where it is in database
@@ -55,7 +55,7 @@ export const plainPath: CommandPath = {
   defaults: { disableClientInfo: true },
   // ioredis may end for good if it hears of a failover while it looks up the master
   sentinelDefaults: { failoverDetector: false },
-  makeSender,
+  makeSend,
   socketOf,
   databaseOf,
   startupNodeOf: () => undefined
