@@ -9,7 +9,7 @@ import * as fairLock from "../store/operations/fairLock.ts"
 import * as lock from "../store/operations/lock.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
-import { command, type StoreCommand } from "../store/operations/StoreOperation.ts"
+import { StoreCommand } from "../store/operations/StoreOperation.ts"
 import { ExpiringMap } from "../time/ExpiringMap.ts"
 import { firstPauseMillis, isFinal, longestPauseMillis, mayHaveRun } from "../store/failures.ts"
 
@@ -206,16 +206,16 @@ const repeated = (sent: Sent, now: number, publish: string): StoreCommand<unknow
   const { args, at, keys, operation } = sent
   if (operation === lock.operations.keep) {
     const [owner, told, millis] = args as readonly [string, string, number]
-    return command(operation, keys, [owner, told, Math.max(1, Math.ceil(millis - (now - at)))])
+    return new StoreCommand(operation, keys, [owner, told, Math.max(1, Math.ceil(millis - (now - at)))])
   }
   if (operation === multiLock.operations.release) {
     const [owner, leaseMillis, tokenLifeMillis, ...told] = args
-    return command(operation, keys, [owner!, leaseMillis!, tokenLifeMillis!, ...told.map(() => publish)])
+    return new StoreCommand(operation, keys, [owner!, leaseMillis!, tokenLifeMillis!, ...told.map(() => publish)])
   }
   if (!releases.has(operation)) return sent
   const [owner, told, leaseMillis, tokenLifeMillis] = args
   if (leaseMillis === undefined || leaseMillis === "") return readWriteLock.keepingPlace(sent)
   if (told === publish) return sent
   const place = operation === readWriteLock.operations.releaseWrite ? [owner!] : []
-  return command(operation, keys, [owner!, publish, leaseMillis, tokenLifeMillis!, ...place])
+  return new StoreCommand(operation, keys, [owner!, publish, leaseMillis, tokenLifeMillis!, ...place])
 }

@@ -48,27 +48,20 @@ export interface Grant {
 }
 
 /** One operation with its keys and arguments, ready to run. `keys[0]` is the lock. */
-export interface StoreCommand<A> {
+export class StoreCommand<A> {
   readonly operation: StoreOperation<A>
   readonly keys: ReadonlyArray<string>
   readonly args: Arguments
   /** What its grant needs in order to count; absent for the client's own setting. */
   readonly acknowledge?: Acknowledgement | "none" | undefined
   /** When the lease of what it releases is over, on the monotonic clock; a quorum tells members that are away until then. */
-  readonly overAt?: number | undefined
-}
-
-class OperationCommand<A> implements StoreCommand<A> {
-  readonly operation: StoreOperation<A>
-  readonly keys: ReadonlyArray<string>
-  readonly args: Arguments
-  readonly acknowledge: StoreCommand<A>["acknowledge"]
+  declare readonly overAt?: number | undefined
 
   constructor(
     operation: StoreOperation<A>,
     keys: ReadonlyArray<string>,
     args: Arguments,
-    acknowledge: StoreCommand<A>["acknowledge"]
+    acknowledge?: Acknowledgement | "none"
   ) {
     this.operation = operation
     this.keys = keys
@@ -77,19 +70,12 @@ class OperationCommand<A> implements StoreCommand<A> {
   }
 }
 
-export const command = <A>(
-  operation: StoreOperation<A>,
-  keys: ReadonlyArray<string>,
-  args: Arguments,
-  acknowledge?: StoreCommand<A>["acknowledge"]
-): StoreCommand<A> => new OperationCommand(operation, keys, args, acknowledge)
-
 /** The command with what its grant needs in order to count. */
 export const acknowledgedBy = <A>(
   asked: StoreCommand<A>,
   { acknowledge }: { readonly acknowledge: Acknowledgement | "none" | undefined }
 ): StoreCommand<A> =>
-  acknowledge === undefined ? asked : command(asked.operation, asked.keys, asked.args, acknowledge)
+  acknowledge === undefined ? asked : new StoreCommand(asked.operation, asked.keys, asked.args, acknowledge)
 
 /** An acquisition whose token is to be at least this one, as far as its kind allows. */
 export const withTokenAtLeast = <A>(acquisition: StoreCommand<A>, token: number): StoreCommand<A> => {
@@ -97,7 +83,7 @@ export const withTokenAtLeast = <A>(acquisition: StoreCommand<A>, token: number)
   if (operation.boundAt === undefined) return acquisition
   const args = acquisition.args.slice()
   args[operation.boundAt] = token
-  return command(operation, keys, args, acknowledge)
+  return new StoreCommand(operation, keys, args, acknowledge)
 }
 
 /** How a majority of stores decides an operation. */
@@ -230,7 +216,7 @@ export const operations = {
 
 /** Replies for each grant whether it is there, 1 or 0, after writing one of them again as it is. All are of one slot. */
 export const confirm = (grants: ReadonlyArray<Grant>): StoreCommand<ReadonlyArray<number>> =>
-  command(
+  new StoreCommand(
     operations.confirm,
     grants.map(({ key }) => key),
     grants.map(({ mark }) => mark)

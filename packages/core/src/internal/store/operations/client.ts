@@ -1,7 +1,7 @@
 /**
  * `lua/client/`: what a client tells others about itself, and has the server tell it.
  */
-import { command, majority, numberReply, operation, type StoreCommand } from "./StoreOperation.ts"
+import { majority, numberReply, operation, StoreCommand } from "./StoreOperation.ts"
 
 export const operations = {
   setLabel: operation("client/set_label", { reply: numberReply, quorum: majority }),
@@ -15,13 +15,13 @@ export const operations = {
 }
 
 export const setLabel = (key: string, label: string, lifeMillis: number): StoreCommand<number> =>
-  command(operations.setLabel, [key], [label, lifeMillis])
+  new StoreCommand(operations.setLabel, [key], [label, lifeMillis])
 
 /** Its answer is empty if the client has told none. */
-export const label = (key: string): StoreCommand<string> => command(operations.label, [key], [])
+export const label = (key: string): StoreCommand<string> => new StoreCommand(operations.label, [key], [])
 
 /** Its answer is 0 if the client had told none. */
-export const removeLabel = (key: string): StoreCommand<number> => command(operations.removeLabel, [key], [])
+export const removeLabel = (key: string): StoreCommand<number> => new StoreCommand(operations.removeLabel, [key], [])
 
 /** Has the server tell of the next change of each of these keys of one slot. */
-export const track = (keys: ReadonlyArray<string>): StoreCommand<number> => command(operations.track, keys, [])
+export const track = (keys: ReadonlyArray<string>): StoreCommand<number> => new StoreCommand(operations.track, keys, [])

@@ -3,15 +3,7 @@
  */
 import type { LockKeys } from "../keys.ts"
 import type { HandOverTerms } from "./lock.ts"
-import {
-  type AcquireReply,
-  acquireReply,
-  command,
-  grantsOwner,
-  numberReply,
-  operation,
-  type StoreCommand
-} from "./StoreOperation.ts"
+import { type AcquireReply, acquireReply, grantsOwner, numberReply, operation, StoreCommand } from "./StoreOperation.ts"
 
 /** The reply to a refresh: the time left of the holder's lease (-2: the lock is free), the holder, and the owner at the head of the queue. */
 export interface RefreshReply {
@@ -65,7 +57,7 @@ export const acquire = (
   { leaseMillis, tokenLifeMillis }: { readonly leaseMillis: number; readonly tokenLifeMillis: number },
   { clientId, placeLifeMillis, publish, waiterTimeoutMillis }: PlaceTerms
 ): StoreCommand<AcquireReply> =>
-  command(
+  new StoreCommand(
     operations.acquire,
     [lock, tokenKey, queue, timeouts, clients, channel],
     [owner, leaseMillis, tokenLifeMillis, waiterTimeoutMillis, clientId, placeLifeMillis, publish, secret]
@@ -79,7 +71,7 @@ export const release = (
   { leaseMillis, tokenKey, tokenLifeMillis }: HandOverTerms,
   waiterTimeoutMillis: number
 ): StoreCommand<number> =>
-  command(
+  new StoreCommand(
     operations.release,
     [lock, channel, queue, timeouts, clients, tokenKey],
     [owner, publish, leaseMillis, tokenLifeMillis ?? "", waiterTimeoutMillis]
@@ -91,7 +83,7 @@ export const forceRelease = (
   publish: string,
   owners: ReadonlyArray<string>
 ): StoreCommand<number> =>
-  command(operations.forceRelease, [lock, channel, queue, timeouts, clients], [publish, ...owners])
+  new StoreCommand(operations.forceRelease, [lock, channel, queue, timeouts, clients], [publish, ...owners])
 
 /** A client's report on its waiters. */
 interface Refreshed {
@@ -112,7 +104,7 @@ export const refresh = (
   { clientId, placeLifeMillis, publish, waiterTimeoutMillis }: PlaceTerms,
   { gone, reported, waits }: Refreshed
 ): StoreCommand<RefreshReply> =>
-  command(
+  new StoreCommand(
     operations.refresh,
     [lock, channel, queue, timeouts, clients],
     [

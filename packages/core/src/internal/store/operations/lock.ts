@@ -6,7 +6,6 @@ import { type Inspected, inspectedByMajority, type LookedAt, lookedAtByMajority,
 import {
   acquireReply,
   type AcquireReply,
-  command,
   counted,
   grantsHold,
   grantsOwner,
@@ -17,7 +16,7 @@ import {
   numbersReply,
   operation,
   released,
-  type StoreCommand
+  StoreCommand
 } from "./StoreOperation.ts"
 
 export const operations = {
@@ -87,7 +86,7 @@ export const acquire = (
   takesPlace?: TakesPlace
 ): StoreCommand<AcquireReply> => {
   const isNew = takesPlace === undefined || (!takesPlace.hasAsked && takesPlace.placeAgeMillis === 0)
-  return command(
+  return new StoreCommand(
     operations.acquire,
     takesPlace === undefined ? [keys.lock, tokenKey] : [keys.lock, tokenKey, keys.places],
     isNew
@@ -104,8 +103,8 @@ export const acquireFenced = (
   takesPlace?: TakesPlace
 ): StoreCommand<AcquireReply> =>
   takesPlace === undefined
-    ? command(operations.acquireFenced, [keys.lock, keys.token], [owner, leaseMillis])
-    : command(
+    ? new StoreCommand(operations.acquireFenced, [keys.lock, keys.token], [owner, leaseMillis])
+    : new StoreCommand(
         operations.acquireFenced,
         [keys.lock, keys.token, keys.places],
         [owner, leaseMillis, ...placeArguments(takesPlace)]
@@ -113,7 +112,7 @@ export const acquireFenced = (
 
 /** Sets the number of an owner's holds; replies 1, or 0 if it has none. */
 export const hold = ({ lock }: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> =>
-  command(operations.hold, [lock], [owner, count, leaseMillis])
+  new StoreCommand(operations.hold, [lock], [owner, count, leaseMillis])
 
 /** How a release hands the lock over: what the owner that it is handed over to gets. See `lua/include/hand_over/hand_over.lua`. */
 export interface HandOverTerms {
@@ -132,8 +131,8 @@ export interface HandOverTerms {
 export const release = (keys: LockKeys, owner: string, publish: string, terms?: HandOverTerms): StoreCommand<number> =>
   // of literals: a spread leaves room for sixteen more, and many releases are remembered
   terms === undefined
-    ? command(operations.release, [keys.lock, keys.channel], [owner, publish])
-    : command(
+    ? new StoreCommand(operations.release, [keys.lock, keys.channel], [owner, publish])
+    : new StoreCommand(
         operations.release,
         [keys.lock, keys.channel, keys.places, terms.tokenKey],
         [owner, publish, terms.leaseMillis, terms.tokenLifeMillis ?? ""]
@@ -149,7 +148,7 @@ export const keep = (
   millis: number,
   { publish, queued }: { readonly publish: string; readonly queued: boolean }
 ): StoreCommand<number> =>
-  command(operations.keep, queued ? [lock, channel, queue] : [lock, channel], [owner, publish, millis])
+  new StoreCommand(operations.keep, queued ? [lock, channel, queue] : [lock, channel], [owner, publish, millis])
 
 /** One for all owners, or one for each. */
 export type Leases = number | ReadonlyArray<number>
@@ -161,7 +160,7 @@ export const renew = (
   held: ReadonlyArray<{ readonly keys: LockKeys; readonly owner: string }>,
   leases: Leases
 ): StoreCommand<ReadonlyArray<number>> =>
-  command(
+  new StoreCommand(
     operations.renew,
     held.map(({ keys }) => keys.lock),
     [leaseOf(leases, 0), ...held.map(({ owner }) => owner), ...(typeof leases === "number" ? [] : leases)]
@@ -172,7 +171,7 @@ export const forceRelease = (
   { channel, lock }: LockKeys,
   publish: string,
   owners: ReadonlyArray<string>
-): StoreCommand<number> => command(operations.forceRelease, [lock, channel], [publish, ...owners])
+): StoreCommand<number> => new StoreCommand(operations.forceRelease, [lock, channel], [publish, ...owners])
 
 /** Records a token that other members have granted. */
 export const raiseToken = (
@@ -180,14 +179,14 @@ export const raiseToken = (
   tokenKey: string,
   token: number,
   tokenLifeMillis: number
-): StoreCommand<number> => command(operations.raiseToken, [lock, tokenKey], [token, tokenLifeMillis])
+): StoreCommand<number> => new StoreCommand(operations.raiseToken, [lock, tokenKey], [token, tokenLifeMillis])
 
 /** Replies the type of the value of a key. */
-export const found = (key: string): StoreCommand<string> => command(operations.found, [key], [])
+export const found = (key: string): StoreCommand<string> => new StoreCommand(operations.found, [key], [])
 
 export const inspect = ({ lock, token }: LockKeys): StoreCommand<Inspected> =>
-  command(operations.inspect, [lock, token], [])
+  new StoreCommand(operations.inspect, [lock, token], [])
 
 /** Replies everything under a name, with at most `most` waiters and permits. */
 export const look = ({ lock, places, queue, readers, token }: LockKeys, most: number): StoreCommand<LookedAt> =>
-  command(operations.look, [lock, token, queue, readers, permitIds(lock), places], [most])
+  new StoreCommand(operations.look, [lock, token, queue, readers, permitIds(lock), places], [most])

@@ -3,7 +3,7 @@
  */
 import type { LockKeys } from "../keys.ts"
 import type { HandOverTerms } from "./lock.ts"
-import { command, operation, type StoreCommand } from "./StoreOperation.ts"
+import { operation, StoreCommand } from "./StoreOperation.ts"
 
 /** The tokens, one for all or one for each lock; or the lock that another owner holds. */
 type MultiLockReply = { readonly tokens: number | ReadonlyArray<number> } | { readonly deniedAt: number }
@@ -31,7 +31,7 @@ export const acquire = (
   leaseMillis: number,
   tokenLifeMillis: number
 ): StoreCommand<MultiLockReply> =>
-  command(
+  new StoreCommand(
     operations.acquire,
     [...locks.map(({ lock }) => lock), ...locks.map(({ tokenKey }) => tokenKey)],
     [owner, leaseMillis, tokenLifeMillis]
@@ -52,7 +52,7 @@ export const release = (
   owner: string
 ): StoreCommand<number | ReadonlyArray<number>> => {
   const terms = locks[0]?.terms
-  return command(
+  return new StoreCommand(
     operations.release,
     locks.flatMap(({ keys, terms }) =>
       terms === undefined ? [keys.lock, keys.channel] : [keys.lock, keys.channel, keys.places, terms.tokenKey]

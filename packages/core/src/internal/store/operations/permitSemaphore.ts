@@ -4,7 +4,7 @@
  */
 import { type LockKeys, permitIds } from "../keys.ts"
 import { leaseOf, type Leases } from "./lock.ts"
-import { command, doneReply, numberReply, numbersReply, operation, type StoreCommand } from "./StoreOperation.ts"
+import { doneReply, numberReply, numbersReply, operation, StoreCommand } from "./StoreOperation.ts"
 import { type PermitsReply, tellingKeys, type TellingStore, type Wants, wantsArgs } from "./permitPlaces.ts"
 
 interface PermitCounts {
@@ -48,7 +48,7 @@ export const acquire = (
   wants: Wants,
   store: TellingStore
 ): StoreCommand<PermitsReply> =>
-  command(operations.acquire, keysOf(key, store), [
+  new StoreCommand(operations.acquire, keysOf(key, store), [
     initial ?? "",
     leaseMillis,
     store.publish,
@@ -58,18 +58,18 @@ export const acquire = (
 
 /** Replies 1 + how many clients were listening, or -1: some were no longer held. */
 export const release = (key: string, ids: ReadonlyArray<string>, store: TellingStore): StoreCommand<number> =>
-  command(operations.release, keysOf(key, store), [store.publish, ...ids])
+  new StoreCommand(operations.release, keysOf(key, store), [store.publish, ...ids])
 
 /** Gives all back or none; replies how many. */
 export const tryRelease = (key: string, ids: ReadonlyArray<string>, store: TellingStore): StoreCommand<number> =>
-  command(operations.tryRelease, keysOf(key, store), [store.publish, ...ids])
+  new StoreCommand(operations.tryRelease, keysOf(key, store), [store.publish, ...ids])
 
 /** Replies 1 or 0 for each; the owner of several is their ids, joined by commas. */
 export const renew = (
   held: ReadonlyArray<{ readonly keys: LockKeys; readonly owner: string }>,
   leases: Leases
 ): StoreCommand<ReadonlyArray<number>> =>
-  command(
+  new StoreCommand(
     operations.renew,
     held.map(({ keys }) => permitIds(keys.lock)),
     held.flatMap(({ owner }, i) => [leaseOf(leases, i), owner])
@@ -77,7 +77,7 @@ export const renew = (
 
 /** Replies whether anything has changed. */
 export const set = (key: string, permits: number, ifExists: boolean, store: TellingStore): StoreCommand<boolean> =>
-  command(operations.set, keysOf(key, store), [permits, ifExists ? 1 : 0, store.publish])
+  new StoreCommand(operations.set, keysOf(key, store), [permits, ifExists ? 1 : 0, store.publish])
 
 /** Replies how many are free now. */
 export const add = (
@@ -85,15 +85,15 @@ export const add = (
   initial: number | undefined,
   permits: number,
   store: TellingStore
-): StoreCommand<number> => command(operations.add, keysOf(key, store), [initial ?? "", permits, store.publish])
+): StoreCommand<number> => new StoreCommand(operations.add, keysOf(key, store), [initial ?? "", permits, store.publish])
 
 export const count = (key: string, store: TellingStore): StoreCommand<PermitCounts> =>
-  command(operations.count, keysOf(key, store), [store.publish])
+  new StoreCommand(operations.count, keysOf(key, store), [store.publish])
 
 /** Replies the milliseconds left: -1 for no end, -2 for a permit that is not held. */
 export const lease = (key: string, id: string): StoreCommand<number> =>
-  command(operations.lease, [permitIds(key)], [id])
+  new StoreCommand(operations.lease, [permitIds(key)], [id])
 
 /** Replies whether the permit is held. -1: without end. */
 export const updateLease = (key: string, id: string, leaseMillis: number): StoreCommand<boolean> =>
-  command(operations.updateLease, [permitIds(key)], [id, leaseMillis])
+  new StoreCommand(operations.updateLease, [permitIds(key)], [id, leaseMillis])

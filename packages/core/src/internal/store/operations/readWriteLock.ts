@@ -6,7 +6,6 @@ import { type HandOverTerms, leaseOf, type Leases, placeArguments, type TakesPla
 import {
   type AcquireReply,
   acquireReply,
-  command,
   counted,
   majority,
   majorityOfAll,
@@ -15,7 +14,7 @@ import {
   numbersReply,
   operation,
   released,
-  type StoreCommand
+  StoreCommand
 } from "./StoreOperation.ts"
 
 export const operations = {
@@ -78,7 +77,7 @@ export const acquireRead = (
   { leaseMillis, waitedMillis, writer }: ReadTerms,
   takesPlace?: TakesPlace
 ): StoreCommand<AcquireReply> =>
-  command(
+  new StoreCommand(
     operations.acquireRead,
     [keys.lock, tokenKey, keys.readHold(owner, 1), keys.readers, keys.places],
     [
@@ -93,7 +92,11 @@ export const acquireRead = (
 
 /** Adds the hold of this number; replies 1, or 0 when the owner does not hold. */
 export const holdRead = (keys: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> =>
-  command(operations.holdRead, [keys.lock, keys.readHold(owner, count), keys.readers], [owner, count, leaseMillis])
+  new StoreCommand(
+    operations.holdRead,
+    [keys.lock, keys.readHold(owner, count), keys.readers],
+    [owner, count, leaseMillis]
+  )
 
 /** The keys of everything that ends a hold. */
 const sideKeys = ({ holdsStem, lock, readWriteChannel, readers }: LockKeys): ReadonlyArray<string> => [
@@ -116,7 +119,7 @@ export const removeReadHold = (
   count: number,
   number: number,
   publish: string
-): StoreCommand<number> => command(operations.removeReadHold, sideKeys(keys), [owner, count, publish, number])
+): StoreCommand<number> => new StoreCommand(operations.removeReadHold, sideKeys(keys), [owner, count, publish, number])
 
 /**
  * Replies 1 + the number of clients that were woken to ask: released; 0 free; -1 held by another. With `terms` the lock goes to the owners
@@ -128,7 +131,7 @@ export const releaseRead = (
   publish: string,
   terms?: HandOverTerms
 ): StoreCommand<number> =>
-  command(
+  new StoreCommand(
     operations.releaseRead,
     releaseKeys(keys, terms),
     terms === undefined ? [owner, publish] : [owner, publish, terms.leaseMillis, terms.tokenLifeMillis ?? ""]
@@ -142,18 +145,16 @@ export const releaseWrite = (
   placeOwner: string,
   terms?: HandOverTerms
 ): StoreCommand<number> =>
-  command(operations.releaseWrite, terms === undefined ? [...sideKeys(keys), keys.places] : releaseKeys(keys, terms), [
-    owner,
-    publish,
-    terms?.leaseMillis ?? "",
-    terms?.tokenLifeMillis ?? "",
-    placeOwner
-  ])
+  new StoreCommand(
+    operations.releaseWrite,
+    terms === undefined ? [...sideKeys(keys), keys.places] : releaseKeys(keys, terms),
+    [owner, publish, terms?.leaseMillis ?? "", terms?.tokenLifeMillis ?? "", placeOwner]
+  )
 
 /** A release as it is sent later, without the place of the client: another of its writers may have that by then. */
 export const keepingPlace = (release: StoreCommand<unknown>): StoreCommand<unknown> => {
   const { args, keys, operation } = release
-  return operation === operations.releaseWrite ? command(operation, keys, [...args.slice(0, -1), ""]) : release
+  return operation === operations.releaseWrite ? new StoreCommand(operation, keys, [...args.slice(0, -1), ""]) : release
 }
 
 /** A reader with all its holds. */
@@ -164,7 +165,7 @@ interface Reader {
 }
 
 export const renewRead = (readers: ReadonlyArray<Reader>, leases: Leases): StoreCommand<ReadonlyArray<number>> =>
-  command(
+  new StoreCommand(
     operations.renewRead,
     readers.flatMap(({ holds, keys, owner }) => [
       keys.lock,
@@ -178,7 +179,7 @@ export const renewRead = (readers: ReadonlyArray<Reader>, leases: Leases): Store
 const forceRelease =
   (of: "forceReleaseRead" | "forceReleaseWrite") =>
   (keys: LockKeys, publish: string, owners: ReadonlyArray<string>): StoreCommand<number> =>
-    command(operations[of], sideKeys(keys), [publish, ...owners])
+    new StoreCommand(operations[of], sideKeys(keys), [publish, ...owners])
 
 export const forceReleaseRead = forceRelease("forceReleaseRead")
 
@@ -198,7 +199,7 @@ export const acquireWrite = (
   terms: WriteTerms
 ): StoreCommand<AcquireReply> => {
   const { leaseMillis, placeOwner, tokenLifeMillis } = terms
-  return command(
+  return new StoreCommand(
     operations.acquireWrite,
     [keys.lock, tokenKey, keys.readers, keys.places],
     [owner, leaseMillis, tokenLifeMillis, "", placeOwner, ...placeArguments(terms)]

@@ -2,7 +2,7 @@
  * `lua/record/`: what the holder of a lock publishes beside the lock; only the holder can write it.
  */
 import type { LockKeys } from "../keys.ts"
-import { command, majority, numberReply, operation, type StoreCommand } from "./StoreOperation.ts"
+import { majority, numberReply, operation, StoreCommand } from "./StoreOperation.ts"
 
 /** The use of a record: each has its own key. */
 export type RecordUse = "leader" | "result" | "tick"
@@ -69,11 +69,15 @@ export const write = (
   lifeMillis: number,
   publish: string
 ): StoreCommand<number> =>
-  command(operations.write, [keys.lock, keys.record(use)], [owner, String(token), version, value, lifeMillis, publish])
+  new StoreCommand(
+    operations.write,
+    [keys.lock, keys.record(use)],
+    [owner, String(token), version, value, lifeMillis, publish]
+  )
 
 export const read = (keys: LockKeys, use: RecordUse): StoreCommand<RecordState> =>
-  command(operations.read, [keys.lock, keys.record(use)], [])
+  new StoreCommand(operations.read, [keys.lock, keys.record(use)], [])
 
 /** Replies 1, or 0 when the record is not of this owner. */
 export const clear = (keys: LockKeys, use: RecordUse, owner: string, publish: string): StoreCommand<number> =>
-  command(operations.clear, [keys.lock, keys.record(use)], [owner, publish])
+  new StoreCommand(operations.clear, [keys.lock, keys.record(use)], [owner, publish])

@@ -3,7 +3,7 @@
  * undefined not to create it.
  */
 import { grantMarker, permitIds } from "../keys.ts"
-import { command, doneReply, numberReply, operation, type StoreCommand } from "./StoreOperation.ts"
+import { doneReply, numberReply, operation, StoreCommand } from "./StoreOperation.ts"
 import { type PermitsReply, tellingKeys, type TellingStore, type Wants, wantsArgs } from "./permitPlaces.ts"
 
 export const operations = {
@@ -36,7 +36,7 @@ export const acquire = (
   wants: Wants,
   store: TellingStore
 ): StoreCommand<PermitsReply> =>
-  command(
+  new StoreCommand(
     operations.acquire,
     [key, permitIds(key), grantMarker(key, id), ...tellingKeys(key, store)],
     [initial ?? "", permits, markerMillis, store.publish, ...wantsArgs(store, wants)]
@@ -52,7 +52,7 @@ export const giveBack = (
   trustedMillis: number,
   store: TellingStore
 ): StoreCommand<number> =>
-  command(
+  new StoreCommand(
     operations.giveBack,
     [key, grantMarker(key, id), ...tellingKeys(key, store)],
     [permits, trustedMillis, store.publish]
@@ -60,7 +60,7 @@ export const giveBack = (
 
 /** Gives up the place of a client that no longer waits for permits, with ids or without. Only for a store that hands over. */
 export const leave = (key: string, clientId: string, store: TellingStore): StoreCommand<number> =>
-  command(operations.leave, [key, ...tellingKeys(key, store)], [clientId, store.publish])
+  new StoreCommand(operations.leave, [key, ...tellingKeys(key, store)], [clientId, store.publish])
 
 /** Replies whether there is such a semaphore. */
 export const add = (
@@ -70,7 +70,7 @@ export const add = (
   onlyIfExists: boolean,
   store: TellingStore
 ): StoreCommand<boolean> =>
-  command(
+  new StoreCommand(
     operations.add,
     [key, permitIds(key), ...tellingKeys(key, store)],
     [onlyIfExists ? "" : (initial ?? ""), permits, onlyIfExists ? 1 : 0, store.publish]
@@ -78,11 +78,16 @@ export const add = (
 
 /** Replies whether it has created the semaphore. A life of zero has no end. */
 export const set = (key: string, permits: number, lifeMillis: number, store: TellingStore): StoreCommand<boolean> =>
-  command(operations.set, [key, permitIds(key), ...tellingKeys(key, store)], [permits, lifeMillis, store.publish])
+  new StoreCommand(
+    operations.set,
+    [key, permitIds(key), ...tellingKeys(key, store)],
+    [permits, lifeMillis, store.publish]
+  )
 
 /** Replies how many were free. */
 export const drain = (key: string, initial: number | undefined): StoreCommand<number> =>
-  command(operations.drain, [key, permitIds(key)], [initial ?? ""])
+  new StoreCommand(operations.drain, [key, permitIds(key)], [initial ?? ""])
 
 /** Replies how many are free; undefined if there is no semaphore. */
-export const available = (key: string): StoreCommand<number | undefined> => command(operations.available, [key], [])
+export const available = (key: string): StoreCommand<number | undefined> =>
+  new StoreCommand(operations.available, [key], [])

@@ -7,7 +7,7 @@ import type { Cancellable } from "../../../RedisDriver.ts"
 import type { LockClient } from "../../client/LockClient.ts"
 import type { Alarm, AlarmClock } from "../../time/clock.ts"
 import { failureOf } from "../commands.ts"
-import { command, type StoreCommand } from "../operations/StoreOperation.ts"
+import { StoreCommand } from "../operations/StoreOperation.ts"
 import { start } from "../startable.ts"
 import type { Store } from "../Store.ts"
 
@@ -42,7 +42,7 @@ export const keyAt = ({ keyOf }: Member, key: string): string => (keyOf === unde
 
 /** A command with the keys of one member. */
 export const commandAt = <A>({ keyOf }: Member, asked: StoreCommand<A>): StoreCommand<A> =>
-  keyOf === undefined ? asked : command(asked.operation, asked.keys.map(keyOf), asked.args, asked.acknowledge)
+  keyOf === undefined ? asked : new StoreCommand(asked.operation, asked.keys.map(keyOf), asked.args, asked.acknowledge)
 
 /** The outcome of a member whose answer was given up: the command may still take effect there. */
 const unread: Outcome<never> = Exit.interrupt()
