@@ -11,13 +11,14 @@ import * as Option from "effect/Option"
 import { Scheduler } from "effect/Scheduler"
 import * as Scope from "effect/Scope"
 import { type AcquireError, InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
-import { guard, type Guarded, isClosed, releaseSoon, type Restore, SectionScheduler } from "../hold/guard.ts"
+import { guard, isClosed, releaseSoon, type Restore, SectionScheduler } from "../hold/guard.ts"
+import type { InternalHolding } from "../hold/Hold.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import { type SpanAttributes, traceAcquire, traceHold, traceHoldUntilClosed } from "../report/spans.ts"
 import { matchOutcome } from "../store/failures.ts"
 
 /** A validated request. */
-export interface Prepared<out H extends Guarded, out E = never> {
+export interface Prepared<out H extends InternalHolding, out E = never> {
   /** The name of the lock or semaphore. */
   readonly name: string
   /** The name of its kind in spans. */
@@ -31,7 +32,7 @@ export interface Prepared<out H extends Guarded, out E = never> {
 type Running = Fiber<unknown, unknown>
 
 /** Prepares the request of a fiber, for a scope if there is one; or returns the problem with it. */
-export type Prepare<H extends Guarded, E = never> = (
+export type Prepare<H extends InternalHolding, E = never> = (
   fiber: Running,
   scope: Scope.Scope | undefined
 ) => Prepared<H, E> | Invalid
@@ -49,20 +50,20 @@ export interface Family<in H> {
 }
 
 /** Acquires for as long as the scope is open. */
-export const scoped = <H extends Guarded, E>(
+export const scoped = <H extends InternalHolding, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<H, AcquireError | E, Scope.Scope> => asking(family, prepare, true, waiting<H, E>, keeping(family))
 
 /** {@link scoped}, trying once. */
-export const tryScoped = <H extends Guarded, E>(
+export const tryScoped = <H extends InternalHolding, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<Option.Option<H>, LockStoreError | Invalid | E, Scope.Scope> =>
   asking(family, prepare, true, once<H, E>, ifAcquired(keeping(family)))
 
 /** Runs an effect while holding what the request acquires. */
-export const section = <H extends Guarded, E, A, E2, R>(
+export const section = <H extends InternalHolding, E, A, E2, R>(
   family: Family<H>,
   prepare: Prepare<H, E>,
   body: Effect.Effect<A, E2, R>
@@ -70,7 +71,7 @@ export const section = <H extends Guarded, E, A, E2, R>(
   asking(family, prepare, false, waiting<H, E>, guarding(family, body))
 
 /** {@link section}, trying once. */
-export const trySection = <H extends Guarded, E, A, E2, R>(
+export const trySection = <H extends InternalHolding, E, A, E2, R>(
   family: Family<H>,
   prepare: Prepare<H, E>,
   body: Effect.Effect<A, E2, R>
@@ -78,21 +79,21 @@ export const trySection = <H extends Guarded, E, A, E2, R>(
   asking(family, prepare, false, once<H, E>, ifAcquired(guarding(family, body)))
 
 /** Acquires without releasing: other code releases it later. */
-export const acquired = <H extends Guarded, E>(
+export const acquired = <H extends InternalHolding, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<void, AcquireError | E> => asking(family, prepare, false, waiting<H, E>, () => Effect.void)
 
 /** {@link acquired}, trying once: whether it was acquired. */
-export const tryAcquired = <H extends Guarded, E>(
+export const tryAcquired = <H extends InternalHolding, E>(
   family: Family<H>,
   prepare: Prepare<H, E>
 ): Effect.Effect<boolean, LockStoreError | Invalid | E> =>
   asking(family, prepare, false, once<H, E>, (held) => Effect.succeed(held !== undefined))
 
-const waiting = <H extends Guarded, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.acquire(restore)
+const waiting = <H extends InternalHolding, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.acquire(restore)
 
-const once = <H extends Guarded, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.tryAcquire(restore)
+const once = <H extends InternalHolding, E>(prepared: Prepared<H, E>, restore: Restore) => prepared.tryAcquire(restore)
 
 /** Whether the caller traces: else a span would cost more than the lock. */
 const isTracing = (fiber: Running): boolean => fiber.cache.span !== undefined
@@ -101,7 +102,7 @@ const scopeOf = (fiber: Running): Scope.Scope =>
   Context.getUnsafe(fiber.context as Context.Context<Scope.Scope>, Scope.Scope)
 
 /** What to do with the answer to a request of a fiber. */
-type Use<Answer, H extends Guarded, A, E, R> = (
+type Use<Answer, H extends InternalHolding, A, E, R> = (
   answer: Answer,
   prepared: Prepared<H, unknown>,
   fiber: Running,
@@ -110,12 +111,12 @@ type Use<Answer, H extends Guarded, A, E, R> = (
 
 /** Does something with what was acquired, if it was. */
 const ifAcquired =
-  <H extends Guarded, A, E, R>(use: Use<H, H, A, E, R>): Use<H | undefined, H, Option.Option<A>, E, R> =>
+  <H extends InternalHolding, A, E, R>(use: Use<H, H, A, E, R>): Use<H | undefined, H, Option.Option<A>, E, R> =>
   (held, prepared, fiber, restore) =>
     held === undefined ? Effect.succeedNone : Effect.asSome(use(held, prepared, fiber, restore))
 
 /** Prepares a request, for the scope of its fiber or for no scope, sends it, and continues with `f`. */
-const asking = <H extends Guarded, E, Answer, E2, A, E3, R>(
+const asking = <H extends InternalHolding, E, Answer, E2, A, E3, R>(
   { acquireSpan }: Family<H>,
   prepare: Prepare<H, E>,
   isScoped: boolean,
@@ -146,7 +147,7 @@ const failed = <E>(cause: Cause.Cause<E>): Effect.Effect<never, E | InvalidLockO
 
 /** Keeps what was acquired until the scope closes. */
 const keeping =
-  <H extends Guarded>(family: Family<H>): Use<H, H, H, never, never> =>
+  <H extends InternalHolding>(family: Family<H>): Use<H, H, H, never, never> =>
   (held, prepared, fiber) => {
     const scope = scopeOf(fiber)
     const kept = Effect.as(Scope.addFinalizerExit(scope, releaseOrWarn(family, held)), held)
@@ -157,7 +158,7 @@ const keeping =
 
 /** A finalizer that refers to the holding alone, as many holdings may live for long. */
 const releaseOrWarn =
-  <H extends Guarded>({ warn }: Family<H>, held: H) =>
+  <H extends InternalHolding>({ warn }: Family<H>, held: H) =>
   (): Effect.Effect<void> =>
     Effect.catchCause(Effect.uninterruptible(releaseSoon(held)), (problems) =>
       isClosed(problems) ? Effect.void : warn(held, problems)
@@ -165,7 +166,7 @@ const releaseOrWarn =
 
 /** Runs the body under what was acquired, and releases it. */
 const guarding =
-  <H extends Guarded, A, E, R>(
+  <H extends InternalHolding, A, E, R>(
     { holdSpan, inside, spanAttributes }: Family<H>,
     body: Effect.Effect<A, E, R>
   ): Use<H, H, A, E | LockLost | LockStoreError, R> =>

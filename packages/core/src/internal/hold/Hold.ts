@@ -14,17 +14,57 @@ import { checkLease, parsePeriod } from "../options/acquireOptions.ts"
 import { printsAs } from "../report/shown.ts"
 import { failureOf } from "../store/commands.ts"
 import { afterWork } from "../store/failures.ts"
-import type { Guarded } from "./guard.ts"
 import type { Identity, Lease, LeaseEntry } from "./Lease.ts"
 import { free, removeHold } from "./release.ts"
 
 /**
- * The result of an acquisition: one hold, or the holds of all members.
+ * The result of an acquisition: one hold, or the holds of all members. A body can run under it.
  */
-export interface InternalHolding<out T = unknown> extends Holding<T>, Guarded {
-  readonly name: string
+export abstract class InternalHolding<out T = unknown> implements Holding<T> {
+  /** The name of the lock or semaphore. */
+  abstract readonly name: string
+  abstract readonly owner: string
+  abstract readonly token: T
   /** The holds in Redis of which it consists. */
-  readonly holds: ReadonlyArray<Hold>
+  abstract readonly holds: ReadonlyArray<Hold>
+  abstract readonly awaitLost: Effect.Effect<never, LockLost>
+  abstract renew(leaseTime?: Duration.Input): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions>
+  /** The loss, if it is lost; its release counts as one. */
+  abstract checkLost(): LockLost | undefined
+  /** Whether its lease is over or lost: its section must not go on. A loss that only the clock can tell is declared by that. */
+  abstract isOver(): boolean
+  /** Calls back once, on a call stack of its own, when it is lost or if it already is; the result unsubscribes. */
+  abstract onLost(listener: () => void): () => void
+  /** Releases, for a caller that is uninterruptible already and runs the result at once. Does nothing the second time. */
+  abstract releaseNow(): Effect.Effect<void, LockLost | LockStoreError>
+
+  get isHeld(): Effect.Effect<boolean> {
+    return look(this, () => Effect.succeed(this.checkLost() === undefined))
+  }
+
+  get ensureHeld(): Effect.Effect<void, LockLost> {
+    return look(this, () => {
+      const lost = this.checkLost()
+      return lost === undefined ? Effect.void : Effect.fail(lost)
+    })
+  }
+
+  get remaining(): Effect.Effect<Duration.Duration> {
+    return look(this, () => {
+      if (this.checkLost() !== undefined) return Effect.succeed(Duration.zero)
+      const left = this.holds.map(({ lease }) => lease.deadline - lease.client.now())
+      return Effect.succeed(Duration.millis(Math.max(0, Math.floor(Math.min(...left)))))
+    })
+  }
+
+  get release(): Effect.Effect<void, LockLost | LockStoreError> {
+    return Effect.uninterruptible(
+      Effect.catchCause(
+        Effect.suspend(() => this.releaseNow()),
+        (problems) => Effect.failCause(Cause.map(problems, afterWork))
+      )
+    )
+  }
 }
 
 /** Looks at a holding once it can be told whether it is lost. */
@@ -37,26 +77,6 @@ const look = <A, E>(holding: InternalHolding, f: () => Effect.Effect<A, E>): Eff
     return f()
   })
 
-/** `Holding.isHeld` of any holding. */
-export const isHeld = (holding: InternalHolding): Effect.Effect<boolean> =>
-  look(holding, () => Effect.succeed(holding.checkLost() === undefined))
-
-/** `Holding.ensureHeld` of any holding. */
-export const ensureHeld = (holding: InternalHolding): Effect.Effect<void, LockLost> =>
-  look(holding, () => {
-    const lost = holding.checkLost()
-    return lost === undefined ? Effect.void : Effect.fail(lost)
-  })
-
-/** `Holding.release` of any holding. */
-export const release = (holding: InternalHolding): Effect.Effect<void, LockLost | LockStoreError> =>
-  Effect.uninterruptible(
-    Effect.catchCause(
-      Effect.suspend(() => holding.releaseNow()),
-      (problems) => Effect.failCause(Cause.map(problems, afterWork))
-    )
-  )
-
 interface HoldTerms {
   readonly identity: Identity
   /** Whether the watchdog renews for it. */
@@ -66,7 +86,7 @@ interface HoldTerms {
 /**
  * One hold within a lease: the outermost acquisition or a re-entry.
  */
-export class Hold implements InternalHolding<bigint>, LeaseEntry {
+export class Hold extends InternalHolding<bigint> implements LeaseEntry {
   readonly lease: Lease
   readonly renewed: boolean
   by: Identity
@@ -75,6 +95,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
   own: LeaseEntry["own"] = undefined
 
   constructor(lease: Lease, { identity, isRenewed }: HoldTerms) {
+    super()
     this.lease = lease
     this.renewed = isRenewed
     this.by = identity
@@ -82,10 +103,6 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
 
   get holds(): ReadonlyArray<Hold> {
     return [this]
-  }
-
-  get clients(): ReadonlyArray<LockClient> {
-    return [this.lease.client]
   }
 
   get name(): string {
@@ -99,24 +116,6 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
   get token(): bigint {
     // the type of a lock without tokens does not have this property
     return (this.lease.kind.hasTokens ? BigInt(this.lease.token) : undefined) as bigint
-  }
-
-  get isHeld(): Effect.Effect<boolean> {
-    return isHeld(this)
-  }
-
-  get ensureHeld(): Effect.Effect<void, LockLost> {
-    return ensureHeld(this)
-  }
-
-  get remaining(): Effect.Effect<Duration.Duration> {
-    return look(this, () =>
-      Effect.succeed(
-        this.checkLost() === undefined
-          ? Duration.millis(Math.max(0, Math.floor(this.lease.deadline - this.lease.client.now())))
-          : Duration.zero
-      )
-    )
   }
 
   get awaitLost(): Effect.Effect<never, LockLost> {
@@ -177,11 +176,7 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
     })
   }
 
-  get release(): Effect.Effect<void, LockLost | LockStoreError> {
-    return release(this)
-  }
-
-  /** Ends it; the last one frees the lock. Does nothing the second time. */
+  /** Ends it; the last one frees the lock. */
   releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
     if (this.released) return Effect.void
     this.released = true
@@ -206,7 +201,6 @@ export class Hold implements InternalHolding<bigint>, LeaseEntry {
     return !this.released && this.lease.isOver()
   }
 
-  /** The loss, if this hold has ended; its release counts as one. */
   checkLost(): LockLost | undefined {
     const { lease } = this
     const now = lease.client.now()

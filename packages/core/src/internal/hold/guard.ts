@@ -4,28 +4,12 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type { Scheduler } from "effect/Scheduler"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
-import type { LockClient } from "../client/LockClient.ts"
 import { afterWork, matchOutcome } from "../store/failures.ts"
+import type { InternalHolding } from "./Hold.ts"
 import { releaseMillis } from "./release.ts"
 
 /** Gives a part of an uninterruptible region the interruptibility of its caller. */
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-
-/** Something that a body can run under. */
-export interface Guarded {
-  /** The name of the lock or semaphore. */
-  readonly name: string
-  /** The loss, if it is lost. */
-  readonly checkLost: () => LockLost | undefined
-  /** Whether its lease is over or lost: its section must not go on. A loss that only the clock can tell is declared by that. */
-  readonly isOver: () => boolean
-  /** Calls back once, on a call stack of its own, when it is lost or if it already is; the result unsubscribes. */
-  readonly onLost: (listener: () => void) => () => void
-  /** The clients that release it. */
-  readonly clients: ReadonlyArray<LockClient>
-  /** Releases, for a caller that is uninterruptible already and runs the result at once. */
-  readonly releaseNow: () => Effect.Effect<void, LockLost | LockStoreError>
-}
 
 /**
  * Runs the fibers of a section by the scheduler around it. None of them goes on after the lease is over: a fiber that resumes then yields,
@@ -34,9 +18,9 @@ export interface Guarded {
 export class SectionScheduler implements Scheduler {
   readonly executionMode: Scheduler["executionMode"]
   readonly #around: Scheduler
-  #held: Guarded | undefined
+  #held: InternalHolding | undefined
 
-  constructor(held: Guarded, around: Scheduler) {
+  constructor(held: InternalHolding, around: Scheduler) {
     this.executionMode = around.executionMode
     this.#around = around
     this.#held = held
@@ -71,8 +55,9 @@ export const isClosed = (problems: Cause.Cause<LockLost | LockStoreError>): bool
  * another when a program ends. If the store is away, they share one release timeout: after one that has given up, the next waits
  * no longer than has passed since, and continues in the background.
  */
-export const releaseSoon = (hold: Guarded): Effect.Effect<void, LockLost | LockStoreError> => {
-  for (const client of hold.clients) {
+export const releaseSoon = (hold: InternalHolding): Effect.Effect<void, LockLost | LockStoreError> => {
+  for (const { lease } of hold.holds) {
+    const { client } = lease
     const left = releaseMillis(client)
     if (left === client.options.releaseTimeoutMillis) continue
     // detached: it may release at other clients as well, after this one has closed
@@ -102,7 +87,7 @@ export const releaseSoon = (hold: Guarded): Effect.Effect<void, LockLost | LockS
  * Call it when the result is run, uninterruptibly; `restore` gives the body the interruptibility of the caller.
  */
 export const guard = <A, E, R>(
-  hold: Guarded,
+  hold: InternalHolding,
   scheduler: SectionScheduler,
   body: Effect.Effect<A, E, R>,
   restore: Restore
@@ -119,7 +104,7 @@ export const guard = <A, E, R>(
 }
 
 const end = <A, E>(
-  hold: Guarded,
+  hold: InternalHolding,
   scheduler: SectionScheduler,
   exit: Exit.Exit<A, E>
 ): Effect.Effect<A, E | LockLost | LockStoreError> => {
@@ -134,7 +119,7 @@ const end = <A, E>(
 
 /** Waits for the body; a loss interrupts it, and so does an interruption of the caller. */
 const outcome = <A, E>(
-  hold: Guarded,
+  hold: InternalHolding,
   scheduler: SectionScheduler,
   child: Fiber.Fiber<A, E>,
   restore: Restore
@@ -157,7 +142,7 @@ const outcome = <A, E>(
 }
 
 const settle = <A, E>(
-  hold: Guarded,
+  hold: InternalHolding,
   exit: Exit.Exit<A, E>,
   problems: Cause.Cause<LockLost | LockStoreError>
 ): Effect.Effect<A, E | LockLost | LockStoreError> => {

@@ -1,9 +1,8 @@
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { InvalidLockOptions, LockLost, LockStoreError } from "../../LockError.ts"
-import type { LockClient } from "../client/LockClient.ts"
-import { ensureHeld, Hold, type InternalHolding, isHeld, release } from "../hold/Hold.ts"
+import { Hold, InternalHolding } from "../hold/Hold.ts"
 import type { Lease } from "../hold/Lease.ts"
 import { releaseTogether, staysTaken } from "../hold/release.ts"
 import { printsAs } from "../report/shown.ts"
@@ -14,21 +13,18 @@ export type Tokens<T> = Readonly<Record<string, T>>
 /**
  * The holds of all members of a composed lock: held while all are.
  */
-export class MultiHold<T> implements InternalHolding<Tokens<T>> {
+export class MultiHold<T> extends InternalHolding<Tokens<T>> {
   readonly name: string
   readonly holds: ReadonlyArray<Hold>
   readonly #members: ReadonlyArray<InternalHolding<T>>
 
   constructor(name: string, members: ReadonlyArray<InternalHolding<T>>) {
+    super()
     this.name = name
     this.#members = members
     const holds: Array<Hold> = []
     for (const member of members) holds.push(...member.holds)
     this.holds = holds
-  }
-
-  get clients(): ReadonlyArray<LockClient> {
-    return this.holds.map(({ lease }) => lease.client)
   }
 
   get owner(): string {
@@ -43,14 +39,6 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
       tokens.set(key, token)
     }
     return Object.fromEntries(tokens)
-  }
-
-  get isHeld(): Effect.Effect<boolean> {
-    return isHeld(this)
-  }
-
-  get ensureHeld(): Effect.Effect<void, LockLost> {
-    return ensureHeld(this)
   }
 
   /** The first loss among the members; the release of one only where none is lost. */
@@ -68,12 +56,6 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
     return this.holds.some((hold) => hold.isOver())
   }
 
-  get remaining(): Effect.Effect<Duration.Duration> {
-    return Effect.map(Effect.all(this.#members.map(({ remaining }) => remaining)), (all) =>
-      all.reduce((a, b) => Duration.min(a, b))
-    )
-  }
-
   get awaitLost(): Effect.Effect<never, LockLost> {
     return Effect.raceAllFirst(this.#members.map(({ awaitLost }) => awaitLost))
   }
@@ -83,10 +65,6 @@ export class MultiHold<T> implements InternalHolding<Tokens<T>> {
       concurrency: "unbounded",
       discard: true
     })
-  }
-
-  get release(): Effect.Effect<void, LockLost | LockStoreError> {
-    return release(this)
   }
 
   releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
