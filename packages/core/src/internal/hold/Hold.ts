@@ -4,15 +4,12 @@
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
 import type { Holding } from "../../Holding.ts"
 import type { InvalidLockOptions, LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Mode } from "../kinds/kinds.ts"
 import { checkLease, parsePeriod } from "../options/acquireOptions.ts"
 import { printsAs } from "../report/shown.ts"
-import { failureOf } from "../store/commands.ts"
 import { afterWork } from "../store/failures.ts"
 import type { Identity, Lease, LeaseEntry } from "./Lease.ts"
 import { free, removeHold } from "./release.ts"
@@ -137,7 +134,7 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
   renew(leaseTime?: Duration.Input): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions> {
     return Effect.suspend((): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions> => {
       const { lease } = this
-      const { client, kind } = lease
+      const { client } = lease
       const endless = "it must be finite; to have the lock renewed until its release, acquire it without a leaseTime"
       const leaseMillis =
         leaseTime === undefined ? client.options.watchdogLeaseMillis : parsePeriod("leaseTime", leaseTime, endless)
@@ -146,33 +143,7 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
       if (shortLease !== undefined) return Effect.fail(shortLease)
       const lost = this.checkLost()
       if (lost !== undefined) return Effect.fail(lost)
-      const sentAt = client.now()
-      lease.asksFor(leaseMillis, sentAt)
-      client.tracking.wrote(lease)
-      const command = kind.renew([lease], leaseMillis)
-      const asked = client.store.run(command)
-      const answered = Effect.flatMap(asked, ([renewed]): Effect.Effect<void, LockLost | LockStoreError> => {
-        if (renewed === 0) return Effect.fail(lease.lose("NotOwner", client.now()))
-        if (renewed !== 1) {
-          const undecided = new Error("no majority of the servers confirmed the renewal")
-          return Effect.fail(failureOf(command, "TimedOut", undecided))
-        }
-        if (lease.confirm(sentAt, leaseMillis) === undefined && !lease.released) {
-          lease.renewalFailure = undefined
-          client.watchdog.watch(lease)
-        }
-        return this.ensureHeld
-      })
-      lease.renewals++
-      return Effect.onExit(answered, (exit) =>
-        Effect.sync(() => {
-          lease.renewals--
-          const failure = Exit.findErrorOption(exit)
-          if (Option.isNone(failure) || failure.value._tag !== "LockStoreError") return
-          lease.renewalFailure = failure.value
-          client.telemetry.of(lease.kind.name).renewalFailures++
-        })
-      )
+      return Effect.andThen(client.watchdog.renew(lease, leaseMillis), this.ensureHeld)
     })
   }
 

@@ -6,10 +6,13 @@ import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type { LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { deadlineOf, leaseUntil } from "../options/acquireOptions.ts"
+import { failureOf } from "../store/commands.ts"
 import type { Leases } from "../store/operations/lock.ts"
-import { start } from "../store/startable.ts"
+import type { StoreCommand } from "../store/operations/StoreOperation.ts"
+import { fromCallback, start } from "../store/startable.ts"
 import { type Alarm, DueQueue } from "../time/clock.ts"
 import type { Lease } from "./Lease.ts"
 
@@ -159,9 +162,31 @@ export class Watchdog implements Alarm {
     )
   }
 
-  /** Sends one batch: a server that hangs must not hold up the others, nor the deadlines. */
-  #renew(batch: ReadonlyArray<Lease>, sentAt: number): void {
-    const leaseMillis = batch[0]!.unconfirmed ?? this.#client.options.watchdogLeaseMillis
+  /** Renews a lease for its holder. An interruption only ends the wait. */
+  renew(lease: Lease, leaseMillis: number): Effect.Effect<void, LockLost | LockStoreError> {
+    const { now, tracking } = this.#client
+    return fromCallback((resume) => {
+      tracking.wrote(lease)
+      this.#renew([lease], now(), leaseMillis, (exit, command) => {
+        const [reply] = Exit.isSuccess(exit) ? exit.value : []
+        if (reply === 0) resume(Effect.fail(lease.lose("NotOwner", now())))
+        else if (reply === undecided) resume(Effect.fail(failureOf(command, "TimedOut", lease.renewalFailure)))
+        else resume(Effect.asVoid(exit))
+      })
+      return { cancel: () => {} }
+    })
+  }
+
+  /**
+   * Sends one batch, in this turn: a section that was handed the lock may block the next one. A server that hangs must not hold up the others,
+   * nor the deadlines.
+   */
+  #renew(
+    batch: ReadonlyArray<Lease>,
+    sentAt: number,
+    leaseMillis = batch[0]!.unconfirmed ?? this.#client.options.watchdogLeaseMillis,
+    then?: (exit: Exit.Exit<ReadonlyArray<number>, LockStoreError>, command: StoreCommand<unknown>) => void
+  ): void {
     // until the reply is there, the deadline is what is due
     for (const lease of batch) {
       lease.renewals++
@@ -169,44 +194,38 @@ export class Watchdog implements Alarm {
       this.#put(lease, lease.endsAt)
     }
     const command = batch[0]!.kind.renew(batch, leaseMillis)
-    // in this turn: a section that was handed the lock may block the next one
-    start(this.#client.store.run(command), (exit) =>
-      Exit.isSuccess(exit) ? this.#renewed(batch, exit.value, leaseMillis, sentAt) : this.#failed(batch, exit.cause)
-    )
-  }
-
-  #renewed(batch: ReadonlyArray<Lease>, replies: ReadonlyArray<number>, leaseMillis: number, sentAt: number): void {
-    for (let i = 0; i < batch.length; i++) {
-      const lease = batch[i]!
-      // released or lost while the renewal was under way: its reply means nothing
-      if (lease.released || lease.lost !== undefined) continue
-      if (replies[i] === 1) {
-        if (lease.confirm(sentAt, leaseMillis) !== undefined) continue
-        lease.renewalFailure = undefined
+    start(this.#client.store.run(command), (exit) => {
+      for (let i = 0; i < batch.length; i++) {
+        const lease = batch[i]!
+        // released or lost while the renewal was under way: its reply means nothing
+        if (lease.released || lease.lost !== undefined) continue
+        if (Exit.isFailure(exit)) this.#failed(lease, Cause.squash(exit.cause))
+        else if (exit.value[i] === 0) lease.lose("NotOwner", this.#client.now())
+        else if (exit.value[i] === undecided) this.#failed(lease, new Error(noMajority))
+        else if (lease.confirm(sentAt, leaseMillis) === undefined) {
+          lease.renewalFailure = undefined
+          if (lease.unconfirmed === undefined) this.#schedule(lease)
+        }
         lease.renewals--
-        this.#schedule(lease)
-      } else if (replies[i] === 0) {
-        lease.lose("NotOwner", this.#client.now())
-      } else {
-        this.#failed([lease], Cause.fail(new Error("no majority of the servers confirmed the renewal")))
       }
-    }
+      then?.(exit, command)
+    })
   }
 
-  #failed(batch: ReadonlyArray<Lease>, cause: Cause.Cause<unknown>): void {
-    const now = this.#client.now()
-    for (const lease of batch) {
-      if (lease.released || lease.lost !== undefined) continue
-      lease.renewals--
-      lease.renewalFailure = Cause.squash(cause)
-      this.#client.telemetry.of(lease.kind.name).renewalFailures++
-      // well before the deadline, and not all at once
-      const interval = lease.unconfirmed === undefined ? this.#client.options.renewIntervalMillis : 1000
-      const retryAt = now + interval * (0.1 + 0.1 * Math.random())
-      this.#put(lease, Math.min(lease.endsAt, retryAt))
-    }
+  /** Tries again well before the deadline, and not all at once. */
+  #failed(lease: Lease, failure: unknown): void {
+    const { now, options, telemetry } = this.#client
+    lease.renewalFailure = failure
+    telemetry.of(lease.kind.name).renewalFailures++
+    const interval = lease.unconfirmed === undefined ? options.renewIntervalMillis : 1000
+    this.#put(lease, Math.min(lease.endsAt, now() + interval * (0.1 + 0.1 * Math.random())))
   }
 }
+
+/** The reply to a renewal that no majority of a quorum has decided. */
+const undecided = -1
+
+const noMajority = "no majority of the servers confirmed the renewal"
 
 const held = (leases: ReadonlyArray<Lease>, now: number): ReadonlyArray<Lease> =>
   leases.filter((lease) => lease.checkLost(now) === undefined)
