@@ -384,7 +384,7 @@ const fixes = {
     broken: "redis.pcall('ZADD', places, 'NX', digits, me)"
   },
   "max-hold-fixed": {
-    file: `${internal}/acquire/ask.ts`,
+    file: `${internal}/client/LockClient.ts`,
     fixed: "(isRenewed ? maxHoldMillis : Math.max(maxHoldMillis, leaseMillis))",
     broken: "(isRenewed ? maxHoldMillis : Math.max(maxHoldMillis, leaseMillis - leaseMillis))"
   },

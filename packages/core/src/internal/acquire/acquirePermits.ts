@@ -28,7 +28,7 @@ import { semaphoreChannel } from "../store/keys.ts"
 import { nothing, type PermitsReply, supplyOf, type Want, type Wants } from "../store/operations/permitPlaces.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
-import { type AcquireRequest, grantedTooLate, possess } from "./ask.ts"
+import { type AcquireRequest, grantedTooLate } from "./ask.ts"
 import { countWaiting, untilServed, type Wait, waitedSince } from "./untilServed.ts"
 
 export interface PermitRequest extends AcquireRequest {
@@ -90,7 +90,7 @@ const ask = (
         return Effect.andThen(rollback(ownerRef, leaseMillis), Effect.fail(failure))
       }
       const granted = lease.begin(new PermitHold(lease, request))
-      if (isHeld) possess(request, granted, startedAt)
+      if (isHeld) client.remember(request, granted, startedAt)
       else client.telemetry.of(kind.name).acquiredForAnybody(now - startedAt)
       return Effect.succeed({ granted, reply })
     },

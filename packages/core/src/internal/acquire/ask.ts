@@ -159,7 +159,7 @@ export const acquireOnce = <A, E>(
         const transient = waits && isRetryable(failure) ? failure : undefined
         return failed(ask, outcomes, transient, rollback(ask, leaseMillis), Effect.fail(failure))
       }
-      const hold = possess(request, lease.begin(new Hold(lease, request)), ask.startedAt)
+      const hold = client.remember(request, lease.begin(new Hold(lease, request)), ask.startedAt)
       // only now: a waiter that is resumed here runs at once, and must see that this process holds the lock
       outcomes.onSettled?.(true)
       return begun(hold, outcomes)
@@ -230,7 +230,7 @@ export const takeOver = (request: AcquireRequest, grant: Grant, startedAt: numbe
   lease.unconfirmed = leaseMillis
   const hold = lease.begin(new Hold(lease, request))
   // without a connection no section begins: it could not keep the lock
-  return client.watchdog.confirm(lease) ? possess(request, hold, startedAt) : undefined
+  return client.watchdog.confirm(lease) ? client.remember(request, hold, startedAt) : undefined
 }
 
 /** The share of its lease that a grant must have left: enough to extend it. */
@@ -239,23 +239,6 @@ const leastLeft = 0.5
 /** Goes on with a hold that has just begun, after it has ended the holds that it proves lost. */
 export const begun = <A>(hold: Hold, then: Pick<Outcomes<A, unknown>, "onGranted">): Effect.Effect<A> =>
   loseOthers(hold) ? Effect.flatMap(inOwnTurn(hold.lease.client), () => then.onGranted(hold)) : then.onGranted(hold)
-
-/** Records a lease with its outermost hold. */
-export const possess = <H extends Hold>(
-  { client, isRenewed, leaseMillis, maxHoldMillis = client.options.maxHoldMillis, minHoldMillis }: AcquireRequest,
-  outermost: H,
-  startedAt: number
-): H => {
-  const { lease } = outermost
-  if (lease.kind.mode !== "read") lease.turns = client.lines.get(lease.keys.lock, "exclusive")?.turns
-  lease.keepFor(minHoldMillis)
-  // a fixed lease bounds its re-entries instead, if it is longer
-  if (maxHoldMillis < Number.POSITIVE_INFINITY)
-    lease.heldUntil = lease.acquiredAt + (isRenewed ? maxHoldMillis : Math.max(maxHoldMillis, leaseMillis))
-  client.remember(lease, outermost)
-  client.telemetry.of(lease.kind.name).waitDuration.record(lease.acquiredAt - startedAt)
-  return outermost
-}
 
 export const grantedTooLate = (
   name: string,

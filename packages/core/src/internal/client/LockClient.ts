@@ -12,6 +12,7 @@ import * as Predicate from "effect/Predicate"
 import * as Scope from "effect/Scope"
 import { type InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
 import type { LockStore } from "../../LockStore.ts"
+import type { AcquireRequest } from "../acquire/ask.ts"
 import { HeldLeases } from "../hold/HeldLeases.ts"
 import type { Lease, LeaseEntry } from "../hold/Lease.ts"
 import { releaseMillis, releaseUntilConfirmed } from "../hold/release.ts"
@@ -203,11 +204,23 @@ export class LockClient extends OpaqueClient implements Service {
     return `${this.#ownerPrefix}${secretNumber()}`
   }
 
-  remember(lease: Lease, outermost: LeaseEntry): void {
+  /** What Redis has granted is held from now on: the lease is watched, and what waits for it is told. Returns its outermost hold. */
+  remember<H extends LeaseEntry>(
+    { isRenewed, leaseMillis, maxHoldMillis = this.options.maxHoldMillis, minHoldMillis }: AcquireRequest,
+    outermost: H,
+    startedAt: number
+  ): H {
+    const { lease } = outermost
+    const { acquiredAt, keys, kind, token } = lease
+    if (kind.mode !== "read") lease.turns = this.lines.get(keys.lock, "exclusive")?.turns
+    lease.keepFor(minHoldMillis)
+    // a fixed lease bounds its re-entries instead, if it is longer
+    if (maxHoldMillis < Number.POSITIVE_INFINITY)
+      lease.heldUntil = acquiredAt + (isRenewed ? maxHoldMillis : Math.max(maxHoldMillis, leaseMillis))
     this.presence.begin()
     this.leases.add(lease)
     this.watchdog.watch(lease)
-    const { token } = lease
+    this.telemetry.of(kind.name).waitDuration.record(acquiredAt - startedAt)
     if (token > this.#highestToken) {
       this.#highestToken = token
       // only the server's clock has such a lead
@@ -215,6 +228,14 @@ export class LockClient extends OpaqueClient implements Service {
     }
     if (this.isClosing) this.#loseAtEnd(lease)
     else this.lines.wakeOwners(outermost)
+    return outermost
+  }
+
+  /** It is held no longer: its release begins, or it is lost. */
+  forget(lease: Lease, now: number): void {
+    this.watchdog.unwatch(lease)
+    this.leases.remove(lease)
+    this.telemetry.of(lease.kind.name).holdDuration.record(now - lease.acquiredAt)
   }
 
   /** The connection is back, perhaps to a server that does not know what the last one had granted. */
@@ -240,11 +261,6 @@ export class LockClient extends OpaqueClient implements Service {
   bounded<A>(command: StoreCommand<A>): StoreCommand<A> {
     const least = this.#leastToken
     return least === undefined ? command : withTokenAtLeast(command, least)
-  }
-
-  forget(lease: Lease): void {
-    this.watchdog.unwatch(lease)
-    this.leases.remove(lease)
   }
 }
 

@@ -57,7 +57,7 @@ const labelWhileInUse = Effect.fnUntraced(function* (client: LockClient, noteSen
   let pause = momentMillis
   while (true) {
     yield* Effect.sleep(pause)
-    if (client.leases.isEmpty && client.lines.size === 0) return false
+    if (client.leases.size === 0 && client.lines.size === 0) return false
     const command = setLabel(clientLabelKey(options.keyPrefix, clientId), options.label, lifeMillis)
     noteSent()
     const stored = yield* Effect.result(store.run(command))

@@ -2,74 +2,6 @@ import { excludes, type Mode } from "../kinds/kinds.ts"
 import { ownHold } from "./Hold.ts"
 import type { Identity, Lease } from "./Lease.ts"
 
-/** The leases that a client has: one for each lock, but of readers that share a lock several. */
-export class HeldLeases {
-  /** The latest one of each lock, with the others alongside. */
-  readonly #latest = new PassingMap<string, Lease>()
-  readonly #now: () => number
-
-  constructor(now: () => number) {
-    this.#now = now
-  }
-
-  get isEmpty(): boolean {
-    return this.#latest.size === 0
-  }
-
-  /** Whether there is any lease of this lock. */
-  has(key: string): boolean {
-    return this.#latest.has(key)
-  }
-
-  /** The lease of this lock in this mode that the identity may re-enter. */
-  find(key: string, mode: Mode, identity: Identity): Lease | undefined {
-    if (!this.has(key)) return undefined
-    const now = this.#now()
-    return this.of(key).find(
-      (lease) => lease.kind.mode === mode && ownHold(identity, lease) !== undefined && lease.isHeld(now)
-    )
-  }
-
-  /** Whether a lease of this process keeps the lock from being acquired in a mode. */
-  exclude(key: string, mode: Mode): boolean {
-    if (!this.has(key)) return false
-    const now = this.#now()
-    return this.of(key).some((lease) => excludes(lease.kind.mode, mode) && lease.isHeld(now))
-  }
-
-  add(lease: Lease): void {
-    const { lock } = lease.keys
-    lease.alongside = this.#latest.get(lock)
-    this.#latest.set(lock, lease)
-  }
-
-  remove(lease: Lease): void {
-    const { lock } = lease.keys
-    const { alongside } = lease
-    lease.alongside = undefined
-    const latest = this.#latest.get(lock)
-    if (latest === lease) {
-      if (alongside === undefined) this.#latest.delete(lock)
-      else this.#latest.set(lock, alongside)
-      return
-    }
-    for (let other = latest; other !== undefined; other = other.alongside) {
-      if (other.alongside === lease) other.alongside = alongside
-    }
-  }
-
-  /** Those of one lock, oldest first: a copy, because checking a lease may find it lost and remove it. */
-  of(key: string): ReadonlyArray<Lease> {
-    const leases: Array<Lease> = []
-    for (let lease = this.#latest.get(key); lease !== undefined; lease = lease.alongside) leases.push(lease)
-    return leases.toReversed()
-  }
-
-  get all(): ReadonlyArray<Lease> {
-    return this.#latest.keys().flatMap((key) => this.of(key))
-  }
-}
-
 /** How many entries may be deleted before the Map is replaced, beyond as many as there are. */
 const leastDeletions = 16
 
@@ -106,5 +38,66 @@ export class PassingMap<K, V> {
 
   keys(): ReadonlyArray<K> {
     return [...this.#entries.keys()]
+  }
+}
+
+/**
+ * The leases that a client has, by lock: one for each, but of readers that share a lock several. The map has the latest, with the others
+ * alongside.
+ */
+export class HeldLeases extends PassingMap<string, Lease> {
+  readonly #now: () => number
+
+  constructor(now: () => number) {
+    super()
+    this.#now = now
+  }
+
+  /** The lease of this lock in this mode that the identity may re-enter. */
+  find(key: string, mode: Mode, identity: Identity): Lease | undefined {
+    if (!this.has(key)) return undefined
+    const now = this.#now()
+    return this.of(key).find(
+      (lease) => lease.kind.mode === mode && ownHold(identity, lease) !== undefined && lease.isHeld(now)
+    )
+  }
+
+  /** Whether a lease of this process keeps the lock from being acquired in a mode. */
+  exclude(key: string, mode: Mode): boolean {
+    if (!this.has(key)) return false
+    const now = this.#now()
+    return this.of(key).some((lease) => excludes(lease.kind.mode, mode) && lease.isHeld(now))
+  }
+
+  add(lease: Lease): void {
+    const { lock } = lease.keys
+    lease.alongside = this.get(lock)
+    this.set(lock, lease)
+  }
+
+  remove(lease: Lease): void {
+    const { lock } = lease.keys
+    const { alongside } = lease
+    lease.alongside = undefined
+    const latest = this.get(lock)
+    if (latest === lease) {
+      if (alongside === undefined) this.delete(lock)
+      else this.set(lock, alongside)
+      return
+    }
+    for (let other = latest; other !== undefined; other = other.alongside) {
+      if (other.alongside === lease) other.alongside = alongside
+    }
+  }
+
+  /** Those of one lock, oldest first: a copy, because checking a lease may find it lost and remove it. */
+  of(key: string): ReadonlyArray<Lease> {
+    const leases: Array<Lease> = []
+    for (let lease = this.get(key); lease !== undefined; lease = lease.alongside) leases.push(lease)
+    return leases.toReversed()
+  }
+
+  get all(): ReadonlyArray<Lease> {
+    return this.keys().flatMap((key) => this.of(key))
   }
 }

@@ -250,8 +250,7 @@ const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
     client.background(Effect.ignore(released))
     return lost
   }
-  client.forget(lease)
-  client.telemetry.of(lease.kind.name).holdDuration.record(now - lease.acquiredAt)
+  client.forget(lease, now)
   return new PendingRelease(
     lease,
     now,

@@ -3,7 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { LockStoreError } from "../../LockError.ts"
-import { type AcquireRequest, grantedTooLate, loseOthers, possess } from "../acquire/ask.ts"
+import { type AcquireRequest, grantedTooLate, loseOthers } from "../acquire/ask.ts"
 import type { Restore } from "../hold/guard.ts"
 import { Hold } from "../hold/Hold.ts"
 import { inOwnTurn, Lease } from "../hold/Lease.ts"
@@ -74,7 +74,7 @@ export const tryAcquireTogether = (
         const lease = Lease.granted(request, { owner, token, sentAt, leaseMillis }, now)
         // it is too late for all of them
         if (lease === undefined) break
-        holds.push(possess(request, lease.begin(new Hold(lease, request)), sentAt))
+        holds.push(client.remember(request, lease.begin(new Hold(lease, request)), sentAt))
       }
       const haveDisplaced = holds.filter(loseOthers).length > 0
       return holds.length > 0
