@@ -481,8 +481,8 @@ const fixes = {
   },
   "label-stays": {
     file: `${internal}/client/Presence.ts`,
-    fixed: "const noteSent = () => void (this.#mayBeStored = true)",
-    broken: "const noteSent = () => void (this.#mayBeStored = false)"
+    fixed: "this.#mayBeStored = true\n",
+    broken: ""
   },
   "older-reader": {
     file: "lua/include/hand_over/older_writer.lua",

@@ -16,7 +16,7 @@ const lifeMillis = 3_600_000
 
 export class Presence {
   readonly #client: LockClient
-  /** Whether a fiber stores the label, or the server has refused it. */
+  /** Whether a fiber stores the label, or the server has refused it: it would log each further attempt. */
   #isLabelling = false
   /** Whether Redis may have the label, also after the client has held and waited. */
   #mayBeStored = false
@@ -28,16 +28,29 @@ export class Presence {
   /** The client holds or waits from now on. */
   begin(): void {
     const { fork, isClosing, options } = this.#client
-    // after a refusal it stays set: the server would log each further attempt
     if (isClosing || this.#isLabelling || options.label === "") return
     this.#isLabelling = true
-    const noteSent = () => void (this.#mayBeStored = true)
-    fork(
-      Effect.map(labelWhileInUse(this.#client, noteSent), (isRefused) => {
-        this.#isLabelling = isRefused
-        if (isRefused) this.#mayBeStored = false
-      })
-    )
+    fork(Effect.gen(() => this.#label()))
+  }
+
+  /** Ends once the client neither holds nor waits, or for good if its user may not store the label. A failure costs only the label. */
+  *#label(): Effect.fn.Return<void> {
+    const { clientId, leases, lines, options, store } = this.#client
+    const command = setLabel(clientLabelKey(options.keyPrefix, clientId), options.label, lifeMillis)
+    yield* Effect.sleep(momentMillis)
+    while (leases.size > 0 || lines.size > 0) {
+      this.#mayBeStored = true
+      const stored = yield* Effect.result(store.run(command))
+      if (Result.isFailure(stored) && !stored.failure.isTransient) {
+        this.#mayBeStored = false
+        return yield* Effect.logDebug(
+          "Others cannot see the label of this client: it could not be stored.",
+          stored.failure
+        )
+      }
+      yield* Effect.sleep(Result.isSuccess(stored) ? lifeMillis / 3 : momentMillis)
+    }
+    this.#isLabelling = false
   }
 
   /** The client is closing: one attempt to remove the label, which expires by itself. */
@@ -50,21 +63,3 @@ export class Presence {
     })
   }
 }
-
-/** Ends once the client neither holds nor waits, or with `true` if its user may not store the label. A failure costs only the label. */
-const labelWhileInUse = Effect.fnUntraced(function* (client: LockClient, noteSent: () => void) {
-  const { clientId, options, store } = client
-  let pause = momentMillis
-  while (true) {
-    yield* Effect.sleep(pause)
-    if (client.leases.size === 0 && client.lines.size === 0) return false
-    const command = setLabel(clientLabelKey(options.keyPrefix, clientId), options.label, lifeMillis)
-    noteSent()
-    const stored = yield* Effect.result(store.run(command))
-    if (Result.isFailure(stored) && !stored.failure.isTransient) {
-      yield* Effect.logDebug("Others cannot see the label of this client: it could not be stored.", stored.failure)
-      return true
-    }
-    pause = Result.isSuccess(stored) ? lifeMillis / 3 : momentMillis
-  }
-})
