@@ -576,7 +576,7 @@ const fixes = {
   },
   "outer-hold": {
     file: `${internal}/hold/Watchdog.ts`,
-    fixed: "lease.renewedUntil - this.#leadMillis",
+    fixed: "lease.firstEnd(true) - this.#leadMillis",
     broken: "lease.deadline - this.#leadMillis"
   },
   "five-seconds": {

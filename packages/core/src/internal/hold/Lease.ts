@@ -152,20 +152,10 @@ export class Lease implements Due, OwnerRef {
   }
 
   /**
-   * Until when all holds that the watchdog renews have a lease. A reader's holds have separate leases, so the one that ends first
-   * decides when to renew.
+   * Until when all of its holds have a lease, or all that the watchdog renews: a reader's holds have separate ones, and the one that ends first
+   * decides when to renew. A reader may have thousands of holds, and each of them asks.
    */
-  get renewedUntil(): number {
-    return this.#firstEnd(true)
-  }
-
-  /** Until when all of its holds have a lease: what renews it for longer extends those of a reader's that end sooner. */
-  get sharedUntil(): number {
-    return this.#firstEnd(false)
-  }
-
-  /** A reader may have thousands of holds, and each of them asks. */
-  #firstEnd(ofRenewed: boolean): number {
+  firstEnd(ofRenewed: boolean): number {
     let end = this.deadline
     if (this.kind.mode !== "read") return end
     for (const { own, renewed } of this.#all) {
@@ -316,7 +306,7 @@ export class Lease implements Due, OwnerRef {
     const newest = others.pop()
     if (hold === this.#first) this.#first = newest
     else if (newest !== hold) others[index] = newest!
-    this.#setReadDeadline()
+    if (this.kind.mode === "read") this.#setReadDeadline()
     return index + 2
   }
 
@@ -354,7 +344,6 @@ export class Lease implements Due, OwnerRef {
    * them had.
    */
   #setReadDeadline(): void {
-    if (this.kind.mode !== "read") return
     let deadline = Number.NEGATIVE_INFINITY
     for (const { own } of this.#all) if (own !== undefined) deadline = Math.max(deadline, own.deadline)
     // a server that was not told that a hold has ended keeps it

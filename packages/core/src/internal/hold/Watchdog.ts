@@ -53,7 +53,7 @@ export class Watchdog implements Alarm {
   #schedule(lease: Lease): void {
     this.#put(
       lease,
-      lease.renewedHolds > 0 ? Math.min(lease.endsAt, lease.renewedUntil - this.#leadMillis) : lease.deadline
+      lease.renewedHolds > 0 ? Math.min(lease.endsAt, lease.firstEnd(true) - this.#leadMillis) : lease.deadline
     )
   }
 
@@ -90,7 +90,7 @@ export class Watchdog implements Alarm {
   verifyLength(leases: ReadonlyArray<Lease>): void {
     const now = this.#client.now()
     this.inBatches(held(leases, now), batchSize, (batch) => {
-      const lengths = batch.map(({ sharedUntil }) => Math.max(0, leaseUntil(sharedUntil, now)))
+      const lengths = batch.map((lease) => Math.max(0, leaseUntil(lease.firstEnd(false), now)))
       for (let i = 0; i < batch.length; i++) batch[i]!.asksFor(lengths[i]!, now)
       this.#verify(batch, lengths)
     })
