@@ -299,7 +299,7 @@ const fixes = {
     broken: "KEYS[2]"
   },
   "ended-for-a-day": {
-    file: `${internal}/hold/AnonymousPermits.ts`,
+    file: `${internal}/acquire/acquirePermits.ts`,
     fixed: "returned < this.#endsAt ?",
     broken: "returned > 0 ?"
   },
@@ -560,12 +560,12 @@ const fixes = {
     broken: 'NotEnoughReplicas: { ran: "no", again: "later" }'
   },
   "short-marker": {
-    file: `${internal}/hold/AnonymousPermits.ts`,
+    file: `${internal}/acquire/acquirePermits.ts`,
     fixed: "undoMillis + maxSends * Math.ceil(store.commandTimeoutMillis)",
     broken: "undoMillis + 0 * maxSends"
   },
   "long-held-permits": {
-    file: `${internal}/hold/AnonymousPermits.ts`,
+    file: `${internal}/acquire/acquirePermits.ts`,
     fixed: "returned - this.askedAt > trustedAfterMillis",
     broken: "returned - this.askedAt > 1e6 * trustedAfterMillis"
   },
@@ -948,7 +948,7 @@ const fixes = {
     broken: "if left_of_counter > 0 and"
   },
   "last-hours": {
-    file: `${internal}/hold/AnonymousPermits.ts`,
+    file: `${internal}/acquire/acquirePermits.ts`,
     fixed: "const driftFactor = 0.001",
     broken: "const driftFactor = 0.01"
   },

@@ -5,6 +5,7 @@ import { assert, describe } from "@effect/vitest"
 import { Cause, Duration, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { type AcquireError, Lock, LockLost, type LockStore, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { background } from "../kit/background.ts"
 import { as, clientOf, storeWith, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 import { test } from "../kit/test.ts"
@@ -95,6 +96,19 @@ describe("the watchdog", () => {
       assert.isAbove(after, before, "it is renewed")
       assert.isAtMost(after, 3000 - 400)
     }).pipe(Effect.scoped, as(yield* clientOf(server, { watchdogLeaseTime: 3000 })))
+  })
+
+  test("A renewal by the holder extends the lease even if its caller was interrupted on the way", function* () {
+    const server = yield* answeringLate("lock/renew", 200)
+    yield* Effect.gen(function* () {
+      const holding = yield* Lock.scoped("a", { leaseTime: "10 seconds" })
+      yield* TestClock.adjust("5 seconds")
+      const renewal = yield* background(holding.renew("10 seconds"))
+      yield* TestClock.adjust(100)
+      yield* Fiber.interrupt(renewal)
+      yield* TestClock.adjust(100)
+      assert.isAbove(Duration.toMillis(yield* holding.remaining), 9000)
+    }).pipe(Effect.scoped, as(yield* clientOf(server)))
   })
 
   test("A renewal of a reader extends no inner hold that was confirmed after it was sent", function* () {

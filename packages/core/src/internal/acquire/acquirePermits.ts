@@ -8,14 +8,14 @@ import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import { AnonymousPermits } from "../hold/AnonymousPermits.ts"
 import type { Restore } from "../hold/guard.ts"
 import { Hold } from "../hold/Hold.ts"
-import { Lease } from "../hold/Lease.ts"
+import { type GrantReply, Lease } from "../hold/Lease.ts"
 import { warnOfPermits } from "../hold/release.ts"
 import { leavePlace, rollback, rollbackUnknown } from "../hold/rollback.ts"
-import { idsOf, type Mode, type OwnerRef, type PermitProtocol } from "../kinds/kinds.ts"
+import { idsOf, type LockRef, type Mode, type OwnerRef, type PermitProtocol } from "../kinds/kinds.ts"
 import { ownerText, printsAs } from "../report/shown.ts"
+import { maxSends } from "../store/commands.ts"
 import {
   catchTransient,
   describeWrongType,
@@ -27,6 +27,7 @@ import {
 import { semaphoreChannel } from "../store/keys.ts"
 import { nothing, type PermitsReply, supplyOf, type Want, type Wants } from "../store/operations/permitPlaces.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
+import type { Store } from "../store/Store.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import { type AcquireRequest, grantedTooLate } from "./ask.ts"
 import { countWaiting, untilServed, type Wait, waitedSince } from "./untilServed.ts"
@@ -50,6 +51,63 @@ export class PermitHold extends Hold {
 }
 
 printsAs(PermitHold.prototype, ({ name, owner }) => ({ _id: "effect-redis-lock/Permit", name, ids: ownerText(owner) }))
+
+/** How long the marker of permits that are held lives. */
+const heldMarkerMillis = 24 * 60 * 60 * 1000
+
+/** Permits held for longer than this are given back without checking the marker. */
+const trustedAfterMillis = 23 * 60 * 60 * 1000
+
+/**
+ * The shortest time that a marker outlives the last possible reply to its request: until then an acquisition with unknown
+ * outcome can be taken back.
+ */
+const undoMillis = 60 * 1000
+
+/** How long a marker lives: that of permits which this process gives back, or one that serves only to take back the acquisition. */
+export const markerMillis = (store: Pick<Store, "commandTimeoutMillis">, isHeld: boolean): number =>
+  Math.max(isHeld ? heldMarkerMillis : 0, undoMillis + maxSends * Math.ceil(store.commandTimeoutMillis))
+
+/**
+ * By how much the clock may differ in rate from the server's until a semaphore ends: NTP corrects each by half of that at most. The allowance
+ * of a lease would be hours in a month, and permits that are given back in them would be lost.
+ */
+const driftFactor = 0.001
+
+/** Permits without ids, which were granted together: a lease without end. */
+class AnonymousPermits extends Lease {
+  readonly permits: number
+  /** When their semaphore ends, on the monotonic clock. */
+  readonly #endsAt: number
+  #returnedAt: number | undefined = undefined
+
+  /** `endsIn` milliseconds after the request their semaphore ends; negative: never. */
+  constructor(subject: LockRef, permits: number, reply: GrantReply, now: number, endsIn: number) {
+    super(subject, reply, now, Number.POSITIVE_INFINITY)
+    this.permits = permits
+    this.#endsAt = endsIn < 0 ? Number.POSITIVE_INFINITY : reply.sentAt + endsIn * (1 - driftFactor)
+  }
+
+  /** When they were first to be given back. */
+  get #returned(): number {
+    return (this.#returnedAt ??= this.client.now())
+  }
+
+  /**
+   * Whether their return is trusted is decided once: to Redis all attempts must be the same. After the end of their semaphore it is not: they
+   * must not count for the next one of its name.
+   */
+  get trustedMillis(): number {
+    const returned = this.#returned
+    return returned - this.askedAt > trustedAfterMillis && returned < this.#endsAt ? heldMarkerMillis : 0
+  }
+
+  override get overAt(): number {
+    return this.trustedMillis === 0
+      ? this.askedAt + heldMarkerMillis
+      : Math.min(this.#returned + trustedAfterMillis, this.#endsAt)
+  }
+}
 
 interface Answer {
   readonly granted: PermitHold | undefined
