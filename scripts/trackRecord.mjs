@@ -75,8 +75,8 @@ const fixes = {
   },
   "stopped-not-refused": {
     file: "packages/cli/src/run/lossWarning.ts",
-    fixed: "remaining > 0.8 * graceMillis",
-    broken: "remaining > 0 * graceMillis"
+    fixed: "Option.isSome(failure)",
+    broken: "Option.isOption(failure)"
   },
   "application-tracks": {
     file: "packages/ioredis/src/internal/tracking.ts",

@@ -1,6 +1,7 @@
 import { RedisServer, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe } from "@effect/vitest"
-import { Duration, Effect, Fiber } from "effect"
+import { Duration, Effect, Fiber, Option } from "effect"
+import { LockStoreError } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import type { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
@@ -239,11 +240,15 @@ testLive(
 )
 
 test("A redis-lock that was stopped beyond the time to renew does not say that Redis did not answer", function* () {
-  for (const { left, says } of [
-    { left: 2000, says: "could not be renewed, as Redis does not answer or refuses; its lease ends in 2.0 s." },
+  const failure = new LockStoreError({ operation: "renew", lock: "a", reason: "TimedOut" })
+  for (const { renewalFailure, says } of [
     {
-      left: 1200,
-      says: "was not renewed in time, as this process was stopped or the machine was busy; its lease ends in 1.2 s."
+      renewalFailure: Option.some(failure),
+      says: "could not be renewed, as Redis does not answer or refuses; its lease ends in 2.0 s."
+    },
+    {
+      renewalFailure: Option.none(),
+      says: "was not renewed in time, as this process was stopped or the machine was busy; its lease ends in 2.0 s."
     }
   ]) {
     let remaining = 6000
@@ -251,11 +256,12 @@ test("A redis-lock that was stopped beyond the time to renew does not say that R
       title: 'Lock "a"',
       ensureHeld: Effect.void,
       remaining: Effect.sync(() => Duration.millis(remaining)),
+      renewalFailure: Effect.succeed(renewalFailure),
       awaitLost: Effect.never
     } as unknown as Hold
     const warned = yield* background(awaitLossWarning(hold, 2000))
     yield* TestClock.adjust("1 second")
-    remaining = left
+    remaining = 2000
     yield* TestClock.adjust("6 seconds")
     assert.strictEqual((yield* Fiber.join(warned)).message, `Lock "a" ${says}`)
   }

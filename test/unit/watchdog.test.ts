@@ -3,7 +3,7 @@
  */
 import { assert, describe } from "@effect/vitest"
 import { Cause, Duration, Effect, Exit, Fiber, Option, Scope } from "effect"
-import { type AcquireError, Lock, LockLost, type LockStore, ReadWriteLock } from "effect-redis-lock"
+import { type AcquireError, Lock, LockLost, type LockStore, MultiLock, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { as, clientOf, storeWith, testStore } from "../kit/testStore.ts"
@@ -96,6 +96,35 @@ describe("the watchdog", () => {
       assert.isAbove(after, before, "it is renewed")
       assert.isAtMost(after, 3000 - 400)
     }).pipe(Effect.scoped, as(yield* clientOf(server, { watchdogLeaseTime: 3000 })))
+  })
+
+  test("A hold tells that its renewal has failed or is not answered, until one succeeds", function* () {
+    const [server, client] = yield* storeWith({ watchdogLeaseTime: "30 seconds" })
+    yield* Effect.gen(function* () {
+      const holding = yield* Lock.scoped("a")
+      const both = yield* Lock.scoped(MultiLock.make([Lock.make("b"), Lock.make("c")]))
+      const seen: Array<ReadonlyArray<string | undefined>> = []
+      const look = Effect.map(
+        Effect.forEach([holding, both], ({ renewalFailure }) => renewalFailure),
+        (failures) => void seen.push(failures.map((failure) => Option.getOrUndefined(failure)?.reason))
+      )
+      yield* TestClock.adjust("9 seconds")
+      server.isDown = true
+      yield* look
+      yield* TestClock.adjust("2 seconds")
+      yield* look
+      server.isDown = false
+      yield* TestClock.adjust("2 seconds")
+      yield* look
+      server.delay = () => 5000
+      yield* TestClock.adjust("10 seconds")
+      yield* look
+      yield* TestClock.adjust("5 seconds")
+      yield* look
+      server.delay = () => 0
+      const none = [undefined, undefined]
+      assert.deepStrictEqual(seen, [none, ["NotConnected", "NotConnected"], none, ["TimedOut", "TimedOut"], none])
+    }).pipe(Effect.scoped, as(client))
   })
 
   test("A renewal by the holder extends the lease even if its caller was interrupted on the way", function* () {

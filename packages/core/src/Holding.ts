@@ -5,6 +5,7 @@
  */
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
+import type * as Option from "effect/Option"
 import type { InvalidLockOptions, LockLost, LockStoreError } from "./LockError.ts"
 
 /**
@@ -60,6 +61,11 @@ export interface HoldingWithoutToken {
   readonly ensureHeld: Effect.Effect<void, LockLost>
   /** How long the lease still runs without another renewal; zero when it is not held. A `maxHold` may end it sooner. */
   readonly remaining: Effect.Effect<Duration.Duration>
+  /**
+   * Why its lease was not renewed: the last renewal has failed, or is not answered. None once one has succeeded. For work that takes a
+   * while to stop: the lease still runs for `remaining`, and is lost if no further renewal succeeds. Sends no command.
+   */
+  readonly renewalFailure: Effect.Effect<Option.Option<LockStoreError>>
   /** Waits until it is lost, then fails: for racing against your work. Never completes once it is released. */
   readonly awaitLost: Effect.Effect<never, LockLost>
   /**

@@ -34,7 +34,10 @@ export interface HoldOptions {
   readonly maxHold: Option.Option<Duration.Duration>
 }
 
-export interface Hold extends Pick<Holding, "name" | "ensureHeld" | "remaining" | "awaitLost" | "release"> {
+export interface Hold extends Pick<
+  Holding,
+  "name" | "ensureHeld" | "remaining" | "renewalFailure" | "awaitLost" | "release"
+> {
   /** What it is, at the beginning of a message: `Lock "ledger"`. */
   readonly title: string
   /** Which grant it is, for a message: `token 17`. */
@@ -111,10 +114,18 @@ const noVariables = {
   REDIS_LOCK_PERMIT: undefined
 }
 
-const partsOf = ({ awaitLost, ensureHeld, name, release, remaining }: Omit<Hold, "title" | "grant" | "variables">) => ({
+const partsOf = ({
+  awaitLost,
+  ensureHeld,
+  name,
+  release,
+  remaining,
+  renewalFailure
+}: Omit<Hold, "title" | "grant" | "variables">) => ({
   name,
   ensureHeld,
   remaining,
+  renewalFailure,
   awaitLost,
   release
 })

@@ -4,7 +4,8 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { LockLost } from "effect-redis-lock"
+import * as Option from "effect/Option"
+import type { LockLost, LockStoreError } from "effect-redis-lock"
 import type { Hold } from "./hold.ts"
 
 /** The lock is lost, or about to be. */
@@ -28,8 +29,8 @@ export const graceOf = (lease: Duration.Duration): number => Math.min(longestGra
 /** Waits until the lock is lost, or is about to be. */
 export const awaitLossWarning = (hold: Hold, graceMillis: number): Effect.Effect<LossWarning> =>
   Effect.match(Effect.raceFirst(runningOut(hold, graceMillis), hold.awaitLost), {
-    onSuccess: (remaining) => ({
-      message: `${hold.title} ${whyNotRenewed(remaining, graceMillis)}; its lease ends in ${(remaining / 1000).toFixed(1)} s.`,
+    onSuccess: ({ failure, remaining }) => ({
+      message: `${hold.title} ${whyNotRenewed(failure)}; its lease ends in ${(remaining / 1000).toFixed(1)} s.`,
       // dead before the end, not at it
       graceMillis: Math.max(0, remaining - graceMillis / 10)
     }),
@@ -39,9 +40,8 @@ export const awaitLossWarning = (hold: Hold, graceMillis: number): Effect.Effect
     })
   })
 
-/** All renewals until then have failed, unless this comes late: then this process may have slept through them. */
-const whyNotRenewed = (remaining: number, graceMillis: number): string =>
-  remaining > 0.8 * graceMillis
+const whyNotRenewed = (failure: Option.Option<LockStoreError>): string =>
+  Option.isSome(failure)
     ? "could not be renewed, as Redis does not answer or refuses"
     : "was not renewed in time, as this process was stopped or the machine was busy"
 
@@ -54,14 +54,17 @@ const graceAfter = ({ reason }: LockLost, graceMillis: number): number => {
 /** How long the reply may take before that. */
 const handedOverMillis = 500
 
-/** Waits until at most the grace remains, and succeeds with the remaining milliseconds. */
-const runningOut = Effect.fnUntraced(function* (hold: Hold, graceMillis: number): Effect.fn.Return<number, LockLost> {
+/** Waits until at most the grace remains, in milliseconds, and succeeds with what remains and why it was not renewed. */
+const runningOut = Effect.fnUntraced(function* (
+  hold: Hold,
+  graceMillis: number
+): Effect.fn.Return<{ readonly remaining: number; readonly failure: Option.Option<LockStoreError> }, LockLost> {
   // a lock that was handed over has a short lease until the reply to its extension is there, a moment later
   yield* Effect.sleep(Math.min(handedOverMillis, Duration.toMillis(yield* hold.remaining) / 4))
   while (true) {
     yield* hold.ensureHeld
     const remaining = Duration.toMillis(yield* hold.remaining)
-    if (remaining <= graceMillis) return remaining
+    if (remaining <= graceMillis) return { remaining, failure: yield* hold.renewalFailure }
     yield* Effect.sleep(remaining - graceMillis)
   }
 })

@@ -4,6 +4,7 @@
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { Holding } from "../../Holding.ts"
 import type { InvalidLockOptions, LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
@@ -51,6 +52,16 @@ export abstract class InternalHolding<out T = unknown> implements Holding<T> {
       if (this.checkLost() !== undefined) return Effect.succeed(Duration.zero)
       const left = this.holds.map(({ lease }) => lease.deadline - lease.client.now())
       return Effect.succeed(Duration.millis(Math.max(0, Math.floor(Math.min(...left)))))
+    })
+  }
+
+  get renewalFailure(): Effect.Effect<Option.Option<LockStoreError>> {
+    return Effect.sync(() => {
+      for (const { lease } of this.holds) {
+        const failure = lease.whyNotRenewed(lease.client.now())
+        if (failure !== undefined) return Option.some(failure)
+      }
+      return Option.none()
     })
   }
 

@@ -10,7 +10,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
-import { LockLost, type LossReason } from "../../LockError.ts"
+import { LockLost, LockStoreError, type LossReason } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { LockProtocol, LockRef, OwnerRef } from "../kinds/kinds.ts"
 import { deadlineOf } from "../options/acquireOptions.ts"
@@ -103,6 +103,8 @@ export class Lease implements Due, OwnerRef {
   isTracked = false
   /** The number of unanswered renewals. */
   renewals = 0
+  /** When the first of those was sent, on the monotonic clock. */
+  renewsSince = 0
   /**
    * How long a lease it wants, in milliseconds, until Redis has confirmed that: it was handed over with a short one, and the command that
    * extends it is on its way.
@@ -200,6 +202,21 @@ export class Lease implements Due, OwnerRef {
       )
     }
     return !Deferred.isDoneUnsafe(this.#listening)
+  }
+
+  /** A renewal is sent at this time. */
+  renews(leaseMillis: number, sentAt: number): void {
+    if (this.renewals++ === 0) this.renewsSince = sentAt
+    this.asksFor(leaseMillis, sentAt)
+  }
+
+  /** Why it was not renewed: the last renewal has failed, or takes longer than a tenth of the time between two. */
+  whyNotRenewed(now: number): LockStoreError | undefined {
+    if (this.released) return undefined
+    const isOverdue = this.renewals > 0 && now - this.renewsSince > this.client.options.renewIntervalMillis / 10
+    const cause = this.renewalFailure
+    if (cause instanceof LockStoreError || (cause === undefined && !isOverdue)) return cause
+    return new LockStoreError({ operation: "renew", lock: this.name, reason: "TimedOut", cause })
   }
 
   /** Waits until it can be told whether it is lost; undefined if that can be told now, as nearly always. */

@@ -189,8 +189,7 @@ export class Watchdog implements Alarm {
   ): void {
     // until the reply is there, the deadline is what is due
     for (const lease of batch) {
-      lease.renewals++
-      lease.asksFor(leaseMillis, sentAt)
+      lease.renews(leaseMillis, sentAt)
       this.#put(lease, lease.endsAt)
     }
     const command = batch[0]!.kind.renew(batch, leaseMillis)
