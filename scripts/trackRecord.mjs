@@ -305,8 +305,8 @@ const fixes = {
   },
   "late-rollbacks": {
     file: `${internal}/hold/rollback.ts`,
-    fixed: "? awaited.millis : 0",
-    broken: "? 0 : 0"
+    fixed: "millis - (beganAt - at)",
+    broken: "0 * millis - (beganAt - at)"
   },
   "member-joins-late": {
     file: `${internal}/store/quorum/QuorumStore.ts`,

@@ -91,7 +91,7 @@ export class LockClient extends OpaqueClient implements Service {
   keptLocks = 0
   /** The number of rollbacks that have kept their callers waiting for too long, and are not over yet. */
   overdueRollbacks = 0
-  /** How long a caller has last waited for rollbacks that followed one another, and when that ended, on the monotonic clock. */
+  /** How long a caller has last waited for rollbacks, with what counted of earlier ones; and when that ended, on the monotonic clock. */
   awaited = { millis: 0, at: Number.NEGATIVE_INFINITY }
   /** When a release last gave up waiting, on the monotonic clock. A client and its RedLocks share it. */
   gaveUp = { at: Number.NEGATIVE_INFINITY }

@@ -16,27 +16,20 @@ import { releaseUntilConfirmed, releasing, sendRelease } from "./release.ts"
 /** How long a caller waits for its rollbacks, which continue in the background. What it ends with then need not be late for 200 ms. */
 const rollbackWaitMillis = 150
 
-/** What begins so soon after a rollback has ended follows it, most likely in the same acquisition. */
-const followsMillis = 10
-/** Rollbacks that take no longer do not add up to much, however many follow one another. */
-const quickMillis = 10
-
 /**
  * Waits for a rollback, unless an earlier one is overdue: then a store does not answer, and to wait for each would add up. Where one answers
- * late, rollbacks that follow one another share the time.
+ * late, rollbacks that follow one another share the time: what was waited before counts until as much time has passed.
  */
 const awaitRollback = (clients: ReadonlyArray<LockClient>, rolledBack: Effect.Effect<unknown>): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (clients.some(({ overdueRollbacks }) => overdueRollbacks > 0)) return Effect.void
     const { now } = clients[0]!
     const beganAt = now()
-    const before = Math.max(
-      ...clients.map(({ awaited }) => (beganAt <= awaited.at + followsMillis ? awaited.millis : 0))
-    )
+    const before = Math.max(0, ...clients.map(({ awaited: { at, millis } }) => millis - (beganAt - at)))
     if (before >= rollbackWaitMillis) return Effect.void
     return Effect.map(Effect.timeoutOption(rolledBack, rollbackWaitMillis - before), (inTime) => {
       const at = now()
-      const awaited = { at, millis: at - beganAt > quickMillis ? before + at - beganAt : 0 }
+      const awaited = { at, millis: before + at - beganAt }
       for (const client of clients) client.awaited = awaited
       if (Option.isSome(inTime)) return
       for (const client of clients) {
