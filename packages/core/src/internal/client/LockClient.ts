@@ -85,7 +85,7 @@ export class LockClient extends OpaqueClient implements Service {
   readonly quorumClients = new Map<string, LockClient>()
   /** Quorum clients that have this client as a member: closing it closes them. */
   readonly joinedBy = new Set<LockClient>()
-  /** The number of unanswered acquisitions and releases: closing waits for them. */
+  /** The number of unanswered acquisitions and releases, and of rollbacks: closing waits for them. */
   underWay = 0
   /** How many locks it keeps for their `minHold`, and hands over then. */
   keptLocks = 0
@@ -104,7 +104,6 @@ export class LockClient extends OpaqueClient implements Service {
   readonly #report: Report
   /** Undefined for a store that does not notice reconnects. */
   readonly releases: RecentReleases | undefined = undefined
-  #background = 0
   readonly labels = new LabelsOfOthers(this)
   readonly presence = new Presence(this)
   /** Whether the client refuses acquisitions because it closes. */
@@ -147,18 +146,13 @@ export class LockClient extends OpaqueClient implements Service {
 
   /** {@link fork} for work that closing waits for. */
   background<A, E>(effect: Effect.Effect<A, E>): Fiber<A, E> {
-    this.#background++
+    this.underWay++
     return this.fork(
       Effect.ensuring(
         effect,
-        Effect.sync(() => void this.#background--)
+        Effect.sync(() => void this.underWay--)
       )
     )
-  }
-
-  /** Whether a request is unanswered or a rollback pending. */
-  get isBusy(): boolean {
-    return this.underWay + this.#background + this.lines.size > 0
   }
 
   /** Marks every holding as lost, and for release. */
@@ -318,7 +312,7 @@ const giveBackAll = (client: LockClient): Effect.Effect<void> =>
           )
         )
       }
-      if (client.isBusy || left.size > 0) idle = 0
+      if (client.underWay + client.lines.size + left.size > 0) idle = 0
       else idle++
       if (idle < 2) yield* idle === 0 ? tick : Effect.yieldNow
     }
