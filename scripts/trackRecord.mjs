@@ -204,7 +204,7 @@ const fixes = {
     broken: 'this.lock !== "" ? " (the work is done)"'
   },
   "loss-among-others": {
-    file: `${internal}/hold/guard.ts`,
+    file: `${internal}/acquire/sections.ts`,
     fixed: "Effect.failCause(Cause.fromReasons(losses))",
     broken: "Effect.failCause(problems)"
   },

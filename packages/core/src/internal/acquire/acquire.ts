@@ -8,9 +8,8 @@
  */
 import * as Effect from "effect/Effect"
 import type { LockReentered, LockStoreError, LockTimeout } from "../../LockError.ts"
-import type { Restore } from "../hold/guard.ts"
 import type { Hold } from "../hold/Hold.ts"
-import { acquireOnce, type AcquireRequest, Ask, type Denial, type Outcomes } from "./ask.ts"
+import { acquireOnce, type AcquireRequest, Ask, type Denial, type Outcomes, type Restore } from "./ask.ts"
 import { reenterOr } from "./reenter.ts"
 import { gaveUp } from "./untilServed.ts"
 import { waitInFairQueue } from "./waitInFairQueue.ts"

@@ -8,7 +8,6 @@ import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { Restore } from "../hold/guard.ts"
 import { Hold } from "../hold/Hold.ts"
 import { type GrantReply, Lease } from "../hold/Lease.ts"
 import { warnOfPermits } from "../hold/release.ts"
@@ -29,7 +28,7 @@ import { nothing, type PermitsReply, supplyOf, type Want, type Wants } from "../
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { Store } from "../store/Store.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
-import { type AcquireRequest, grantedTooLate } from "./ask.ts"
+import { type AcquireRequest, grantedTooLate, type Restore } from "./ask.ts"
 import { countWaiting, untilServed, type Wait, waitedSince } from "./untilServed.ts"
 
 export interface PermitRequest extends AcquireRequest {

@@ -4,7 +4,6 @@
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { Restore } from "../hold/guard.ts"
 import { Hold, ownHold } from "../hold/Hold.ts"
 import { inOwnTurn, Lease, type Identity } from "../hold/Lease.ts"
 import { rollback, rollbackUnknown } from "../hold/rollback.ts"
@@ -117,6 +116,9 @@ const messagesSeenOf = (request: AcquireRequest): number | undefined => {
   if (client.subscriptions.isEmpty || kind.queued) return undefined
   return client.subscriptions.messagesSeen(kind.channel(keys, client.clientId), takesPlaces(request))
 }
+
+/** Gives a part of an uninterruptible region the interruptibility of its caller. */
+export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /** What follows each outcome of a request. */
 export interface Outcomes<A, E> {

@@ -7,13 +7,13 @@
 import * as Effect from "effect/Effect"
 import { LatchTimeout, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { Restore } from "../hold/guard.ts"
 import { inOwnTurn } from "../hold/Lease.ts"
 import { latchTitle } from "../kinds/kinds.ts"
 import { catchTransient, runOrDescribe } from "../store/failures.ts"
 import { latchChannel } from "../store/keys.ts"
 import { count } from "../store/operations/latch.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
+import type { Restore } from "./ask.ts"
 import { untilServed, type Wait, waitedSince } from "./untilServed.ts"
 
 interface LatchRequest {

@@ -3,14 +3,13 @@
  */
 import * as Effect from "effect/Effect"
 import { LockReentered, LockStoreError } from "../../LockError.ts"
-import type { Restore } from "../hold/guard.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Lease } from "../hold/Lease.ts"
 import { rollbackHold } from "../hold/rollback.ts"
 import { transientFailure } from "../store/failures.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import { Outage } from "../wait/Outage.ts"
-import { acquireOnce, type AcquireRequest, Ask, ownLease } from "./ask.ts"
+import { acquireOnce, type AcquireRequest, Ask, ownLease, type Restore } from "./ask.ts"
 import { pauseAfterFailure } from "./untilServed.ts"
 
 /**

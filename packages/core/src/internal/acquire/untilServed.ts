@@ -7,10 +7,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Holder, type LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { Restore } from "../hold/guard.ts"
 import { labelOf, lookAtHolders } from "../kinds/inspect.ts"
 import type { Outage } from "../wait/Outage.ts"
-import type { AcquireRequest, Denial } from "./ask.ts"
+import type { AcquireRequest, Denial, Restore } from "./ask.ts"
 
 export interface Wait<A, E> {
   readonly restore: Restore

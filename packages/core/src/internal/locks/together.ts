@@ -3,8 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { LockStoreError } from "../../LockError.ts"
-import { type AcquireRequest, grantedTooLate, loseOthers } from "../acquire/ask.ts"
-import type { Restore } from "../hold/guard.ts"
+import { type AcquireRequest, grantedTooLate, loseOthers, type Restore } from "../acquire/ask.ts"
 import { Hold } from "../hold/Hold.ts"
 import { inOwnTurn, Lease } from "../hold/Lease.ts"
 import { rollback, rollbackUnknown } from "../hold/rollback.ts"
