@@ -62,7 +62,8 @@ const called = () => {
       command: { operation: LockStore.operations["lock/release"], keys: ["a"], args: [] } as never,
       timeoutMillis: 1000,
       conclude: (outcomes) => (outcomes.filter((outcome) => outcome !== undefined).length >= 2 ? 1 : undefined),
-      onDecided: (conclusion) => void conclusions.push(conclusion)
+      onDecided: (conclusion) => void conclusions.push(conclusion),
+      onSettled: () => {}
     }
   )
   return { call, conclusions, replies, requests }

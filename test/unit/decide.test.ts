@@ -15,13 +15,9 @@ const decided = (operation: LockStore.Operation, members: ReadonlyArray<unknown>
   const outcomes = members.map((member) =>
     member === failed || member === pending ? (member as Outcome<unknown> | undefined) : Exit.succeed(member)
   )
-  const decision = decide(
-    LockStore.operations[operation].quorum!,
-    outcomes,
-    Math.floor(members.length / 2) + 1,
-    outcomes.every((outcome) => outcome !== undefined)
-  )
-  return decision === undefined ? "waits" : decision._tag === "Undecided" ? "undecided" : decision.reply
+  const isLast = outcomes.every((outcome) => outcome !== undefined)
+  const rule = LockStore.operations[operation].quorum!
+  return decide(rule, outcomes, Math.floor(members.length / 2) + 1, isLast) ?? (isLast ? "undecided" : "waits")
 }
 
 describe("an operation on a quorum", () => {

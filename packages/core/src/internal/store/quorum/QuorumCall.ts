@@ -55,7 +55,7 @@ interface CallSteps<A, B> {
   readonly conclude: (outcomes: Outcomes<A>, isLast: boolean) => B | undefined
   readonly onDecided: (conclusion: B) => void
   /** Called when every member has answered, or was given up. */
-  readonly onSettled?: ((outcomes: ReadonlyArray<Outcome<A>>) => void) | undefined
+  readonly onSettled: (outcomes: ReadonlyArray<Outcome<A>>) => void
 }
 
 /**
@@ -72,7 +72,7 @@ export class QuorumCall<A, B> implements Alarm {
   #command: StoreCommand<A> | undefined
   #conclude: CallSteps<A, B>["conclude"] | undefined
   #onDecided: CallSteps<A, B>["onDecided"] | undefined
-  #onSettled: CallSteps<A, B>["onSettled"]
+  #onSettled: CallSteps<A, B>["onSettled"] | undefined
   readonly #outcomes: Array<Outcome<A> | undefined>
   readonly #sent: Array<Cancellable | undefined>
   /** The fewest outcomes that can decide it: enough to keep the others from being a majority. */
@@ -120,11 +120,11 @@ export class QuorumCall<A, B> implements Alarm {
     const isLast = --this.#pending === 0
     const conclude = this.#conclude!
     const onDecided = this.#onDecided!
-    const onSettled = this.#onSettled
+    const onSettled = this.#onSettled!
     if (isLast) {
       this.#letGo()
       // before the caller goes on, and perhaps releases what it was denied
-      onSettled?.(outcomes as ReadonlyArray<Outcome<A>>)
+      onSettled(outcomes as ReadonlyArray<Outcome<A>>)
     }
     if (!this.#isDecided && (this.#members.length - this.#pending >= this.#fewest || isLast)) {
       const conclusion = conclude(outcomes, isLast)

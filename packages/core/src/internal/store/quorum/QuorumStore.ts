@@ -29,7 +29,16 @@ import { keyAt, majorityOf, type Member, memberText, type Outcome, type Outcomes
 import { TokenBound } from "./TokenBound.ts"
 import { UnsettledCommands } from "./UnsettledCommands.ts"
 import { UntoldReleases } from "./UntoldReleases.ts"
-import { countVotes, decide, type Decision, notReached, type Vote, withGivenBack, withoutMembers } from "./votes.ts"
+import {
+  countVotes,
+  decide,
+  denialsIn,
+  notReached,
+  repliesIn,
+  type Vote,
+  withGivenBack,
+  withoutMembers
+} from "./votes.ts"
 
 type QuorumSettings = QuorumTimes & Pick<ClientOptions, "watchdogLeaseMillis" | "tokenRetentionMillis">
 
@@ -41,23 +50,6 @@ const shortestHurryMillis = 5
 /** At most so many names: what is forgotten is soon known again. */
 const mostMinorities = 1000
 
-/** How many members have run a command. */
-const successesIn = (outcomes: Outcomes<unknown>): number => {
-  let successes = 0
-  for (const outcome of outcomes) if (outcome !== undefined && Exit.isSuccess(outcome)) successes++
-  return successes
-}
-
-/** The owners that members named when they denied the lock. */
-const ownersIn = (outcomes: Outcomes<AcquireReply>): ReadonlyArray<string> => {
-  const owners: Array<string> = []
-  for (const outcome of outcomes) {
-    if (outcome === undefined || Exit.isFailure(outcome)) continue
-    if (typeof outcome.value !== "number") owners.push(outcome.value.owner)
-  }
-  return owners
-}
-
 export class QuorumStore {
   readonly members: ReadonlyArray<Member>
   readonly required: number
@@ -68,7 +60,7 @@ export class QuorumStore {
   /** By member. */
   readonly #untold: ReadonlyArray<UntoldReleases>
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
-  readonly #unanswered = new Map<string, Pick<QuorumCall<AcquireReply, Vote>, "abandon">>()
+  readonly #unanswered = new Map<string, Pick<QuorumCall<AcquireReply, unknown>, "abandon">>()
   /** By name, the owner that holds a lock at a minority of the members and so splits the votes of others, and since when. */
   readonly #minorities = new Map<string, { readonly owner: string; readonly since: number }>()
   /** Members at which an acquisition that has failed may still take effect, by owner. */
@@ -156,23 +148,25 @@ export class QuorumStore {
     const doubtful = rule.holds === "adds" ? this.#unsettledInner.membersAt(owner, this.#now()) : undefined
     return fromCallback((resume) => {
       if (rule.holds === "releases") this.#beginRelease(owner)
-      const call = new QuorumCall<A, Decision<A>>(this.members, this.#alarms, {
+      const call = new QuorumCall<A, Outcome<A>>(this.members, this.#alarms, {
         command,
         timeoutMillis,
         conclude: (outcomes, isLast) => {
-          const counted = doubtful === undefined ? outcomes : withoutMembers(outcomes, doubtful, command)
-          // a release replies a number
-          const releases =
-            rule.holds === "releases" ? withGivenBack(counted as Outcomes<number>, this.members, command) : undefined
-          return decide(rule, (releases as Outcomes<A> | undefined) ?? counted, this.required, isLast)
+          const counted =
+            rule.holds === "releases"
+              ? withGivenBack(outcomes, this.members, command)
+              : doubtful === undefined
+                ? outcomes
+                : withoutMembers(outcomes, doubtful, command)
+          const reply = decide(rule, counted, this.required, isLast)
+          if (reply !== undefined) return Exit.succeed(reply)
+          return isLast ? notReached(this.members, command, counted, acquired, repliesIn(counted).length) : undefined
         },
-        onDecided: (decision) =>
-          resume(
-            decision._tag === "Decided"
-              ? Exit.succeed(decision.reply)
-              : notReached(this.members, command, decision.outcomes, acquired, successesIn(decision.outcomes))
-          ),
-        onSettled: this.#followUp(command, rule, owner)
+        onDecided: resume,
+        onSettled: (outcomes) => {
+          if (rule.holds === "releases") this.#releaseLater(command, owner, outcomes)
+          else if (rule.holds === "removes") this.#unsettledInner.note(owner, outcomes, this.members, this.#now())
+        }
       })
       call.start(this.#now())
       return call
@@ -188,24 +182,12 @@ export class QuorumStore {
     this.#unsettledInner.delete(owner)
   }
 
-  /** What follows when all members have answered, or were given up. */
-  #followUp<A>(
-    command: StoreCommand<A>,
-    { holds }: QuorumRule<A>,
-    owner: string
-  ): ((outcomes: ReadonlyArray<Outcome<A>>) => void) | undefined {
-    if (holds === "releases") return (outcomes) => this.#releaseLater(command, owner, outcomes)
-    return holds === "removes"
-      ? (outcomes) => this.#unsettledInner.note(owner, outcomes, this.members, this.#now())
-      : undefined
-  }
-
   /**
    * Members that could not be told of a release are told when they answer again, so that no ghost keeps others out. Those
    * where the acquisition may still take effect are told when it cannot any more.
    */
   #releaseLater<A>(command: StoreCommand<A>, owner: string, outcomes: ReadonlyArray<Outcome<A>>): void {
-    const told = successesIn(outcomes)
+    const told = repliesIn(outcomes).length
     if (told < this.required) return // the caller tries again
     const now = this.#now()
     const unsettled = this.#unsettled.get(owner, now)
@@ -232,28 +214,33 @@ export class QuorumStore {
       const timeoutMillis = this.#timeout(leaseMillis)
       const bounded = this.#tokenBound.add(command)
       const writerToken = rule.writerToken?.(command.args)
-      const call: QuorumCall<AcquireReply, Vote> = new QuorumCall(this.members, this.#alarms, {
-        command: bounded,
-        timeoutMillis,
-        conclude: (outcomes, isLast) => {
-          const vote = countVotes(outcomes, this.required, isLast, writerToken)
-          // somebody is kept out, by a split vote everybody: members slower than the others by far are not waited for
-          if (vote === undefined && this.#isContended(command.keys[0]!, outcomes, timeoutMillis)) {
-            const now = this.#now()
-            call.hurry(now + Math.max(shortestHurryMillis, now - sentAt))
+      const call: QuorumCall<AcquireReply, Effect.Effect<AcquireReply, LockStoreError>> = new QuorumCall(
+        this.members,
+        this.#alarms,
+        {
+          command: bounded,
+          timeoutMillis,
+          conclude: (outcomes, isLast) => {
+            const vote = countVotes(outcomes, this.required, isLast, writerToken)
+            if (vote !== undefined) return this.#outcomeOf(vote, outcomes, bounded, rule)
+            // somebody is kept out, by a split vote everybody: members slower than the others by far are not waited for
+            if (this.#isContended(command.keys[0]!, outcomes, timeoutMillis)) {
+              const now = this.#now()
+              call.hurry(now + Math.max(shortestHurryMillis, now - sentAt))
+            }
+            return undefined
+          },
+          onDecided: (outcome) => {
+            this.#tokenBound.took(this.#now() - sentAt)
+            if (!call.isSettled) this.#unanswered.set(owner, call)
+            resume(outcome)
+          },
+          onSettled: (outcomes) => {
+            this.#unanswered.delete(owner)
+            this.#unsettled.note(owner, outcomes, this.members, this.#now())
           }
-          return vote
-        },
-        onDecided: (vote) => {
-          this.#tokenBound.took(this.#now() - sentAt)
-          if (!call.isSettled) this.#unanswered.set(owner, call)
-          resume(this.#outcomeOf(vote, bounded, rule))
-        },
-        onSettled: (outcomes) => {
-          this.#unanswered.delete(owner)
-          this.#unsettled.note(owner, outcomes, this.members, this.#now())
         }
-      })
+      )
       call.start(sentAt)
       return call
     })
@@ -264,9 +251,9 @@ export class QuorumStore {
    * minority for longer than a request takes does not: that is a single server's lock of the same name, or a leftover that nobody has released.
    */
   #isContended(name: string, outcomes: Outcomes<AcquireReply>, timeoutMillis: number): boolean {
-    const owners = ownersIn(outcomes)
+    const owners = denialsIn(outcomes).map(({ owner }) => owner)
     const [owner] = owners
-    if (owner === undefined || successesIn(outcomes) < this.required) return false
+    if (owner === undefined || repliesIn(outcomes).length < this.required) return false
     if (owners.length >= this.required) return true
     const now = this.#now()
     const known = this.#minorities.get(name)
@@ -278,6 +265,7 @@ export class QuorumStore {
 
   #outcomeOf(
     vote: Vote,
+    outcomes: Outcomes<AcquireReply>,
     command: StoreCommand<AcquireReply>,
     rule: AcquireRule
   ): Effect.Effect<AcquireReply, LockStoreError> {
@@ -293,7 +281,7 @@ export class QuorumStore {
           pauseMillis: vote.isSplit ? Math.random() * this.#settings.retryMillis : 0
         })
       case "Failed":
-        return notReached(this.members, command, vote.outcomes, vote.acquired)
+        return notReached(this.members, command, outcomes, vote.acquired)
     }
   }
 

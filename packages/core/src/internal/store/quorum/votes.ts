@@ -6,8 +6,19 @@ import * as Exit from "effect/Exit"
 import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../LockError.ts"
 import { failureOf } from "../commands.ts"
 import { mayHaveRun } from "../failures.ts"
-import type { AcquireReply, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
-import { commandAt, majorityOf, type Member, memberText, type Outcomes } from "./QuorumCall.ts"
+import type { AcquireReply, Denial, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
+import { commandAt, majorityOf, type Member, memberText, type Outcome, type Outcomes } from "./QuorumCall.ts"
+
+/** What members have replied: those that have run it. */
+export const repliesIn = <A>(outcomes: Outcomes<A>): ReadonlyArray<A> => {
+  const replies: Array<A> = []
+  for (const outcome of outcomes) if (outcome !== undefined && Exit.isSuccess(outcome)) replies.push(outcome.value)
+  return replies
+}
+
+/** The replies that deny a lock. */
+export const denialsIn = (outcomes: Outcomes<AcquireReply>): ReadonlyArray<Denial> =>
+  repliesIn(outcomes).filter((reply) => typeof reply !== "number")
 
 export type Vote =
   /** A majority has granted; `onRecord` of them know this token. */
@@ -22,7 +33,8 @@ export type Vote =
       /** Whether nobody is known to have a majority, so that asking again soon may help. */
       readonly isSplit: boolean
     }
-  | { readonly _tag: "Failed"; readonly outcomes: Outcomes<AcquireReply>; readonly acquired: number }
+  /** There is no majority that answers. */
+  | { readonly _tag: "Failed"; readonly acquired: number }
 
 /** The decision of a majority, undefined while it can still change. A reader under its own write lock gets that lock's token. */
 export const countVotes = (
@@ -59,9 +71,9 @@ export const countVotes = (
   }
   if (granted + pending >= required) return undefined
   if (failed > outcomes.length - required) {
-    return isLast ? { _tag: "Failed", outcomes, acquired: granted } : undefined
+    return isLast ? { _tag: "Failed", acquired: granted } : undefined
   }
-  const { holder, remaining, votes } = holderOf(outcomes)
+  const { holder, remaining, votes } = holderOf(denialsIn(outcomes))
   const hasMajority = votes >= required
   // A pending member may still say who holds the lock, which decides how to wait. If it denies the lock, there is nothing to roll back.
   const mayMatter = hasMajority ? unknown === 0 : failed === 0 || votes + pending >= required
@@ -74,12 +86,10 @@ export const countVotes = (
 }
 
 /** The holder that most members name, and how long the first of all holders still has. */
-const holderOf = (outcomes: Outcomes<AcquireReply>) => {
+const holderOf = (denials: ReadonlyArray<Denial>) => {
   const deniedBy = new Map<string, number>()
   let remaining = -1
-  for (const outcome of outcomes) {
-    if (outcome === undefined || Exit.isFailure(outcome) || typeof outcome.value === "number") continue
-    const { owner, remaining: left } = outcome.value
+  for (const { owner, remaining: left } of denials) {
     deniedBy.set(owner, (deniedBy.get(owner) ?? 0) + 1)
     if (left >= 0) remaining = remaining < 0 ? left : Math.min(remaining, left)
   }
@@ -89,37 +99,32 @@ const holderOf = (outcomes: Outcomes<AcquireReply>) => {
   return { holder, remaining, votes }
 }
 
-export type Decision<A> =
-  | { readonly _tag: "Decided"; readonly reply: A }
-  | { readonly _tag: "Undecided"; readonly outcomes: Outcomes<A> }
-
-/** Decides any operation but an acquisition; undefined while replies that are still to come may matter. */
+/** The reply on which a majority agrees, to anything but an acquisition; undefined while there is none. */
 export const decide = <A>(
   rule: QuorumRule<A>,
   outcomes: Outcomes<A>,
   required: number,
   isLast: boolean
-): Decision<A> | undefined => {
+): A | undefined => {
   if (!isLast && rule.waitsForAll === true) return undefined
-  const replies: Array<A> = []
-  for (const outcome of outcomes) if (outcome !== undefined && Exit.isSuccess(outcome)) replies.push(outcome.value)
-  const reply =
-    replies.length < required ? undefined : rule.combine(replies, { members: outcomes.length, required, isLast })
-  if (reply !== undefined) return { _tag: "Decided", reply }
-  return isLast ? { _tag: "Undecided", outcomes } : undefined
+  const replies = repliesIn(outcomes)
+  return replies.length < required ? undefined : rule.combine(replies, { members: outcomes.length, required, isLast })
 }
 
 /** The outcomes of a release, where what a reconnect has repeated at a member gave back what that finds no more. */
-export const withGivenBack = (
-  outcomes: Outcomes<number>,
+export const withGivenBack = <A>(
+  outcomes: Outcomes<A>,
   members: ReadonlyArray<Member>,
-  release: StoreCommand<unknown>
-): Outcomes<number> =>
+  release: StoreCommand<A>
+): Outcomes<A> =>
   outcomes.map((outcome, i) => {
     const member = members[i]!
-    const isDenied = outcome !== undefined && Exit.isSuccess(outcome) && outcome.value < 1
-    return isDenied && member.client?.hasGivenBack(commandAt(member, release)) === true ? Exit.succeed(1) : outcome
+    const isDenied = outcome !== undefined && Exit.isSuccess(outcome) && Number(outcome.value) < 1
+    return isDenied && member.client?.hasGivenBack(commandAt(member, release)) === true ? givenBack : outcome
   })
+
+/** A release replies a number. */
+const givenBack: Outcome<any> = Exit.succeed(1)
 
 /** The outcomes where the replies of some members count as failures. */
 export const withoutMembers = <A>(
