@@ -78,17 +78,10 @@ export interface LockProtocol {
    * members' queues may differ, so that nobody's turn would come.
    */
   readonly queued: boolean
-  /**
-   * Whether a release hands the lock to the client that has waited longest: a client that waits, and does not poll, has a place in Redis, on
-   * each side of a read-write lock, under the owner id with which it asks until it is granted.
-   */
-  readonly handsOver: boolean
   /** Whether each grant has a fencing token and leaves it in Redis. */
   readonly hasTokens: boolean
   /** Whether they are Redisson's counter, and not the server's time. */
   readonly countsTokens: boolean
-  /** Whether one script call may acquire several locks of this kind. */
-  readonly together: boolean
   /** The pauses between attempts, for a kind that never subscribes. */
   readonly backoff: Schedule.Schedule<unknown> | undefined
   /** The channel that a waiter subscribes to. */
@@ -113,9 +106,16 @@ export interface LockProtocol {
   readonly forceRelease: (keys: LockKeys, publish: string, owners: ReadonlyArray<string>) => StoreCommand<number>
 }
 
-/** Whether a release hands the lock over to a client that has a place. */
+/**
+ * Whether a release hands the lock to the client that has waited longest: a client that waits, and does not poll, has a place in Redis, on
+ * each side of a read-write lock, under the owner id with which it asks until it is granted.
+ */
 export const handsOver = ({ client, kind }: Pick<OwnerRef, "client" | "kind">): boolean =>
-  kind.handsOver && client.store.handsOver
+  !kind.queued && kind.mode !== "permit" && client.store.handsOver
+
+/** Whether one command may acquire or release it together with other locks of its client. */
+export const goesTogether = ({ client, kind }: Pick<OwnerRef, "client" | "kind">): boolean =>
+  kind.mode === "exclusive" && !kind.queued && !kind.countsTokens && !client.isQuorum
 
 /** Whether a client that waits takes a place, for a release to hand the lock over to it; one that polls would not hear of that. */
 export const takesPlaces = (ownerRef: Pick<OwnerRef, "client" | "kind">): boolean =>
@@ -160,10 +160,8 @@ export const reentrant: LockProtocol = {
   reentrant: true,
   isLeased: true,
   queued: false,
-  handsOver: true,
   hasTokens: true,
   countsTokens: false,
-  together: true,
   backoff: undefined,
   channel: (keys) => keys.channel,
   acquire: (ask) => {
@@ -186,7 +184,6 @@ export const fenced: LockProtocol = {
   name: "fenced",
   title: "FencedLock",
   countsTokens: true,
-  together: false,
   acquire: (ask) => lock.acquireFenced(ask.keys, ask.owner, ask.leaseMillis, ask.place)
 }
 
@@ -231,8 +228,6 @@ export const fair: LockProtocol = {
   name: "fair",
   title: "FairLock",
   queued: true,
-  handsOver: false,
-  together: false,
   channel: (keys, owner) => `${keys.channel}:${owner}`,
   acquire: (ask) => {
     const { client, keys, kind, leaseMillis, waits } = ask
@@ -270,10 +265,8 @@ const side = {
   reentrant: true,
   isLeased: true,
   queued: false,
-  handsOver: true,
   hasTokens: true,
   countsTokens: false,
-  together: false,
   backoff: undefined,
   channel: (keys: LockKeys) => keys.readWriteChannel
 }
@@ -362,10 +355,8 @@ const anyPermit = {
   mode: "permit",
   reentrant: false,
   queued: false,
-  handsOver: false,
   hasTokens: false,
   countsTokens: false,
-  together: false,
   backoff: undefined,
   channel: (keys: LockKeys) => semaphoreChannel(keys.lock),
   acquire: never,

@@ -18,7 +18,7 @@ import { boundClient, checkService, clientIn, type LockClient, resolveAt, type R
 import { type Hold, type InternalHolding, lossAround, ownHold } from "../hold/Hold.ts"
 import { CurrentOwner, HeldAround, Identity, type Lease, Owner } from "../hold/Lease.ts"
 import { holdersIn, inspect } from "../kinds/inspect.ts"
-import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
+import { goesTogether, type LockProtocol, reentrant } from "../kinds/kinds.ts"
 import { defaultTimes, type Invalid, isInvalid, refuseMinHold, type Times, timesOf } from "../options/acquireOptions.ts"
 import { shown } from "../report/shown.ts"
 import { labelled } from "../report/spans.ts"
@@ -75,9 +75,8 @@ export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E
     const { acknowledge, client, identity, keys, kind } = this
     // other members may need something else
     return (
-      kind.together &&
+      goesTogether(this) &&
       acknowledge === undefined &&
-      !client.isQuorum &&
       client.leases.find(keys.lock, kind.mode, identity) === undefined
     )
   }

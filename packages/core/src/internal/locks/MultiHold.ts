@@ -5,6 +5,7 @@ import type { InvalidLockOptions, LockLost, LockStoreError } from "../../LockErr
 import { Hold, InternalHolding } from "../hold/Hold.ts"
 import type { Lease } from "../hold/Lease.ts"
 import { releaseTogether, staysTaken } from "../hold/release.ts"
+import { goesTogether } from "../kinds/kinds.ts"
 import { printsAs } from "../report/shown.ts"
 
 /** The token of each member by its name; a second member with the same name is `name#2`. */
@@ -123,7 +124,7 @@ const failing = (failures: ReadonlyArray<LockLost | LockStoreError>): Effect.Eff
 
 /** Whether this is the last hold of a lock that one command can release together with others; a re-entry may keep one taken by its `minHold`. */
 const isFreedTogether = ({ lease, released }: Hold): boolean =>
-  !released && lease.holds === 1 && lease.kind.together && !lease.client.isQuorum && !staysTaken(lease)
+  !released && lease.holds === 1 && goesTogether(lease) && !staysTaken(lease)
 
 const haveOneOwner = (a: Lease, b: Lease): boolean =>
   a.owner === b.owner &&
