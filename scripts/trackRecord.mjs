@@ -979,8 +979,8 @@ const fixes = {
   },
   "half-a-time-to-live": {
     file: `${internal}/coordination/record.ts`,
-    fixed: 'parsePeriod("ttl", ttl)',
-    broken: 'typeof ttl === "object" ? 5000 : parsePeriod("ttl", ttl)'
+    fixed: 'parsePeriod("timeToLive", timeToLive)',
+    broken: 'typeof timeToLive === "object" ? 5000 : parsePeriod("timeToLive", timeToLive)'
   }
 }
 

@@ -58,7 +58,7 @@ test("While one of three servers is down, a quorum has work done once, and keeps
   expectWarning(unheard)
   const stores = yield* testStores(3)
   const services = [yield* quorumOf(stores, options), yield* quorumOf(stores, options)]
-  const once = RunOnce.make("once", { ttl: "1 hour", result: Schema.Number })
+  const once = RunOnce.make("once", { timeToLive: "1 hour", result: Schema.Number })
   let runs = 0
   const run = RunOnce.run(
     Effect.delay(

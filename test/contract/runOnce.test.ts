@@ -19,8 +19,8 @@ import { wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
 import { type Backend, backends, coordinated } from "./coordinated.ts"
 
-const numbered = (ttl: Duration.Input = "1 hour") =>
-  RunOnce.make(freshName("once"), { ttl, result: Schema.Struct({ number: Schema.Number }) })
+const numbered = (timeToLive: Duration.Input = "1 hour") =>
+  RunOnce.make(freshName("once"), { timeToLive, result: Schema.Struct({ number: Schema.Number }) })
 
 const contract = (backend: Backend): void => {
   const { elsewhere, joined, over, suite, until, virtual } = coordinated(backend)
@@ -325,16 +325,16 @@ const contract = (backend: Backend): void => {
 
     test("What is kept under the name and is no such result fails, and so does an invalid name or time to live", function* () {
       const once = numbered()
-      const text = RunOnce.make(once.name, { ttl: "1 hour", result: Schema.String })
+      const text = RunOnce.make(once.name, { timeToLive: "1 hour", result: Schema.String })
       yield* RunOnce.run(Effect.succeed("text"), text)
       assert.propertyVal(yield* Effect.flip(RunOnce.run(Effect.succeed({ number: 1 }), once)), "_tag", "SchemaError")
       assert.propertyVal(yield* Effect.flip(RunOnce.result(once)), "_tag", "SchemaError")
-      const nameless = RunOnce.make("", { ttl: "1 hour", result: Schema.String })
+      const nameless = RunOnce.make("", { timeToLive: "1 hour", result: Schema.String })
       assert.instanceOf(yield* Effect.flip(RunOnce.run(Effect.succeed(""), nameless)), InvalidLockName)
-      for (const ttl of [0, Infinity, -1, Number.NaN, { hours: "1", seconds: 5 } as unknown as Duration.Input]) {
-        const error = yield* Effect.flip(RunOnce.run(Effect.succeed({ number: 1 }), numbered(ttl)))
+      for (const timeToLive of [0, Infinity, -1, Number.NaN, { hours: "1", seconds: 5 } as unknown as Duration.Input]) {
+        const error = yield* Effect.flip(RunOnce.run(Effect.succeed({ number: 1 }), numbered(timeToLive)))
         assert.instanceOf(error, InvalidLockOptions)
-        assert.strictEqual(error.option, "ttl")
+        assert.strictEqual(error.option, "timeToLive")
       }
       const bound = RunOnce.provide(text, yield* RedisLock.RedisLock)
       assert.strictEqual(yield* RunOnce.run(Effect.succeed("other"), bound), "text")

@@ -109,7 +109,7 @@ const uses: Record<string, Record<string, (renewed: Effect.Effect<void>) => Use>
       }).pipe(Effect.scoped),
     RunOnce: () =>
       Effect.gen(function* () {
-        const once = RunOnce.make("run-once", { ttl: "1 minute", result: Schema.String })
+        const once = RunOnce.make("run-once", { timeToLive: "1 minute", result: Schema.String })
         const run = RunOnce.run(Effect.as(Effect.sleep("20 millis"), "done"), once)
         yield* Effect.all([run, run], { concurrency: "unbounded" })
         assert.deepStrictEqual(yield* RunOnce.result(once), Option.some("done"))

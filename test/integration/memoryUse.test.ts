@@ -50,7 +50,7 @@ const expiryOf = (millis: number): string =>
         : millis <= 60_000
           ? "a minute"
           : millis <= 10_800_000
-            ? "its `ttl`"
+            ? "its `timeToLive`"
             : millis <= 86_400_000
               ? "24 h"
               : "the lease and 24 h"
@@ -154,7 +154,10 @@ const measure = Effect.gen(function* () {
     rows.push(...(yield* command((redis) => seen(redis, "LeaderElection", "nobody leads"))))
     yield* command(async (redis) => redis.del(...(await redis.keys(`*${name}*`)), "nothing"))
   }).pipe(Effect.scoped)
-  yield* RunOnce.run(Effect.succeed("10.0.0.7:8080"), RunOnce.make(name, { ttl: "3 hours", result: Schema.String }))
+  yield* RunOnce.run(
+    Effect.succeed("10.0.0.7:8080"),
+    RunOnce.make(name, { timeToLive: "3 hours", result: Schema.String })
+  )
   rows.push(...(yield* command((redis) => seen(redis, "RunOnce", "done"))))
   yield* command(async (redis) => redis.del(...(await redis.keys(`*${name}*`)), "nothing"))
   const ticked = yield* Deferred.make<void>()

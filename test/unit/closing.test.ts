@@ -514,7 +514,7 @@ test("A caller of RunOnce.run whose client is closed before anything has run fai
   const store = yield* testStore()
   const scope = yield* Scope.make()
   const service = yield* Scope.provide(clientOf(store), scope)
-  const once = RunOnce.make("once", { ttl: "1 hour", result: Schema.Number })
+  const once = RunOnce.make("once", { timeToLive: "1 hour", result: Schema.Number })
   let reads = 0
   store.delay = (operation) => (operation === "record/read" && ++reads === 2 ? 1000 : 0)
   const running = RunOnce.run(Effect.succeed(1), once)

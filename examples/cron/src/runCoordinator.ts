@@ -31,8 +31,8 @@ export const runCoordinator = (
 ): RunCoordinator => ({
   shouldRun: (key, leaseMillis) => {
     const caller = crypto.randomUUID()
-    const ttl = Math.max(Duration.toMillis(retention), leaseMillis)
-    const first = RunOnce.make(`node-cron:${key}`, { ttl, result: Schema.String })
+    const timeToLive = Math.max(Duration.toMillis(retention), leaseMillis)
+    const first = RunOnce.make(`node-cron:${key}`, { timeToLive, result: Schema.String })
     return runtime.runPromise(
       RunOnce.run(Effect.succeed(caller), first).pipe(
         Effect.map((winner) => winner === caller),

@@ -59,13 +59,13 @@ export const isRunOnce = (u: unknown): u is RunOnce<unknown, unknown> => Predica
  */
 export interface RunOnceOptions<in out A> {
   /** How long the result is kept; the first caller after that does the work again. Greater than zero, and finite. */
-  readonly ttl: Duration.Input
+  readonly timeToLive: Duration.Input
   /** The Schema of the result, which is stored as JSON. */
   readonly result: Schema.Codec<A, unknown>
 }
 
 /**
- * Work that is done once per `ttl`, and again if its result is lost: at least once, not at most once. The name follows the rules of
+ * Work that is done once per `timeToLive`, and again if its result is lost: at least once, not at most once. The name follows the rules of
  * `Lock.make`, and the lock of that name is held while the work runs. An invalid name or option is reported by {@link run}, before any
  * command is sent.
  *
@@ -86,7 +86,7 @@ export interface RunOnceOptions<in out A> {
  * import { RunOnce } from "effect-redis-lock"
  *
  * const rates = RunOnce.make("exchange-rates", {
- *   ttl: "10 minutes",
+ *   timeToLive: "10 minutes",
  *   result: Schema.Record(Schema.String, Schema.Number)
  * })
  *
@@ -97,19 +97,19 @@ export interface RunOnceOptions<in out A> {
  * @since 0.3.0
  */
 export const make = <A>(name: string, options: RunOnceOptions<A>): RunOnce<A> =>
-  new Once(NonReentrantLock.make(name), Schema.fromJsonString(Schema.toCodecJson(options.result)), options.ttl)
+  new Once(NonReentrantLock.make(name), Schema.fromJsonString(Schema.toCodecJson(options.result)), options.timeToLive)
 
 class Once<A, R> extends Pipeable.Class implements RunOnce<A, R> {
   declare readonly [TypeId]: RunOnce<A, R>[typeof TypeId]
   readonly lock: Lock.Lock<R, LockReentered>
   readonly json: Schema.Codec<A, string>
-  readonly ttl: Duration.Input
+  readonly timeToLive: Duration.Input
 
-  constructor(lock: Lock.Lock<R, LockReentered>, json: Schema.Codec<A, string>, ttl: Duration.Input) {
+  constructor(lock: Lock.Lock<R, LockReentered>, json: Schema.Codec<A, string>, timeToLive: Duration.Input) {
     super()
     this.lock = lock
     this.json = json
-    this.ttl = ttl
+    this.timeToLive = timeToLive
   }
 
   get name(): string {
@@ -118,7 +118,7 @@ class Once<A, R> extends Pipeable.Class implements RunOnce<A, R> {
 
   /** The record of the result, and how long it is kept, in milliseconds. */
   get kept() {
-    return resultOf(this.lock, this.ttl)
+    return resultOf(this.lock, this.timeToLive)
   }
 }
 
@@ -136,8 +136,8 @@ export const provide: {
   (service: RedisLock["Service"]): <A, R>(once: RunOnce<A, R>) => RunOnce<A, Exclude<R, RedisLock>>
   <A, R>(once: RunOnce<A, R>, service: RedisLock["Service"]): RunOnce<A, Exclude<R, RedisLock>>
 } = dual(2, <A, R>(once: RunOnce<A, R>, service: RedisLock["Service"]): RunOnce<A, Exclude<R, RedisLock>> => {
-  const { json, lock, ttl } = once as Once<A, R>
-  return new Once(Lock.provide(lock, service), json, ttl)
+  const { json, lock, timeToLive } = once as Once<A, R>
+  return new Once(Lock.provide(lock, service), json, timeToLive)
 })
 
 /**
@@ -168,7 +168,7 @@ export const provide: {
  * const thumbnail = (image: string) =>
  *   Effect.as(Effect.log("rendering"), { url: `https://cdn.example.org/${image}.png` }).pipe(
  *     RunOnce.run(
- *       RunOnce.make(`thumbnail:${image}`, { ttl: "1 day", result: Schema.Struct({ url: Schema.String }) })
+ *       RunOnce.make(`thumbnail:${image}`, { timeToLive: "1 day", result: Schema.Struct({ url: Schema.String }) })
  *     )
  *   )
  *

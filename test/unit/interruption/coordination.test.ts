@@ -109,7 +109,10 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>, onMe
           let name = yield* fresh
           const interruptions = yield* sweep({
             program: Effect.suspend(() =>
-              RunOnce.run(Effect.as(Effect.yieldNow, "done"), RunOnce.make(name, { ttl: 1, result: Schema.String }))
+              RunOnce.run(
+                Effect.as(Effect.yieldNow, "done"),
+                RunOnce.make(name, { timeToLive: 1, result: Schema.String })
+              )
             ),
             check: Effect.fnUntraced(function* (index) {
               yield* assertGone(name, index, [])
@@ -131,7 +134,7 @@ const suite = <E>(name: string, store: Layer.Layer<LockStore.LockStore, E>, onMe
 
         if (!onMemory) return
         test("Interrupting a wait for work that is done once, while its runner fails, leaves nothing behind", function* () {
-          const freshOnce = Effect.map(fresh, (name) => RunOnce.make(name, { ttl: 1, result: Schema.String }))
+          const freshOnce = Effect.map(fresh, (name) => RunOnce.make(name, { timeToLive: 1, result: Schema.String }))
           let once = yield* freshOnce
           const waiter = Effect.suspend(() => RunOnce.run(Effect.succeed("done"), once))
           yield* sweepHandOver({

@@ -118,7 +118,10 @@ export const kinds = (prefix: string): Effect.Effect<ReadonlyArray<Check>, never
       "3 seconds"
     ),
     "run once": Effect.timeout(
-      RunOnce.run(Effect.succeed(1), RunOnce.make(name("run-once"), { ttl: "8 seconds", result: Schema.Number })),
+      RunOnce.run(
+        Effect.succeed(1),
+        RunOnce.make(name("run-once"), { timeToLive: "8 seconds", result: Schema.Number })
+      ),
       "3 seconds"
     ),
     list: Stream.runDrain(Lock.list("redis-lock:doctor:*"))

@@ -166,8 +166,8 @@ export const recordOf = <R>(lock: Lock.Lock<R, unknown>, use: RecordUse): Effect
   })
 
 /** The record of a result beside the lock, and how long it is kept, in milliseconds. */
-export const resultOf = <R>(lock: Lock.Lock<R, unknown>, ttl: Duration.Input) => {
-  const lifeMillis = parsePeriod("ttl", ttl)
+export const resultOf = <R>(lock: Lock.Lock<R, unknown>, timeToLive: Duration.Input) => {
+  const lifeMillis = parsePeriod("timeToLive", timeToLive)
   return Effect.flatMap(recordOf(lock, "result"), (record) =>
     typeof lifeMillis === "number" ? Effect.succeed({ record, lifeMillis }) : Effect.fail(lifeMillis)
   )
