@@ -15,6 +15,7 @@ import {
   SpinLock
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { metricValues } from "../kit/metrics.ts"
 import { pass } from "../kit/passTime.ts"
 import { as, clientOf, testStores } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
@@ -193,7 +194,9 @@ for (const whose of ["a lock of several", "its members"]) {
 }
 
 for (const waitTime of ["0 seconds", "1 second"] as const) {
-  test(`A lock of several whose fixed leases end before all are held times out after its waitTime of ${waitTime}`, function* () {
+  test(`A lock of several whose fixed leases end before all are held times out after its waitTime of ${waitTime}, which counts once`, function* () {
+    const timeouts = Effect.map(metricValues, (values) => values["redis_lock.timeouts lock.kind=reentrant"] ?? 0)
+    const earlier = yield* timeouts
     const { both, stores } = yield* twoStores
     // the first is over when its renewal is answered
     stores[0]!.delay = () => 60
@@ -203,6 +206,7 @@ for (const waitTime of ["0 seconds", "1 second"] as const) {
     yield* pass(3)
     const error = yield* Fiber.join(asked)
     assert.instanceOf(error, LockTimeout)
+    assert.strictEqual(yield* timeouts, earlier + 1)
     // nothing stays behind, and nothing goes on
     yield* pass(1)
     const sent = stores[0]!.operations.length

@@ -113,7 +113,11 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
       const left = until - this.#now()
       if (left <= 0 && blocker === undefined) {
         // a member that can fail this way declares it in its type
-        return yield* Effect.fail((failure ?? this.#timedOut(undefined)) as AcquireError | E)
+        if (failure !== undefined) return yield* Effect.fail(failure as AcquireError | E)
+        // no member has counted this one
+        const { client, kind } = this.subjects[0]!
+        client.telemetry.of(kind.name).timedOut++
+        return yield* Effect.fail(this.#timedOut(undefined))
       }
       if (failure === undefined) {
         outage.answered()
