@@ -42,17 +42,16 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
 
   constructor(
     name: string,
-    subjects: ReadonlyArray<AcquireRequest>,
     members: ReadonlyArray<PreparedAcquire<E, T>>,
     waiting: (index: number, waitMillis: number) => PreparedAcquire<E, T>,
     times: Times
   ) {
     this.name = name
-    this.subjects = subjects
+    this.subjects = members.flatMap(({ subjects }) => subjects)
     this.#members = members
     this.#waiting = waiting
     this.#times = times
-    this.#now = subjects[0]!.client.now
+    this.#now = this.subjects[0]!.client.now
     this.#startedAt = this.#now()
     this.#held = members.map(() => undefined)
     this.#order = [...members.keys()]
@@ -218,45 +217,43 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   /** Requests all members that are not held yet, at once. */
   #attempt(restore: Restore): Effect.Effect<Attempt<T>, LockStoreError | E> {
     return Effect.suspend(() => {
-      const attempt: { denied: number | undefined } = { denied: undefined }
       const missing = this.#order.filter((index) => this.#held[index] === undefined)
       const groups = groupsOf(this.#members, missing)
-      return Effect.flatMap(
-        groups.length === 1
-          ? this.#ask(groups[0]!, attempt, restore)
+      const [first] = groups
+      const asked =
+        first !== undefined && groups.length === 1
+          ? this.#ask(first, restore)
           : // each request records its grant even if others fail or the whole is interrupted
-            restore(
-              Effect.forEach(
-                groups,
-                (group) =>
-                  Effect.uninterruptibleMask((restore) => Effect.suspend(() => this.#ask(group, attempt, restore))),
-                { concurrency: "unbounded", discard: true }
-              )
-            ),
-        (): Effect.Effect<Attempt<T>, LockStoreError> =>
-          attempt.denied === undefined
-            ? this.#complete(restore)
-            : Effect.succeed({ blocker: attempt.denied, failure: undefined })
+            Effect.map(
+              restore(
+                Effect.forEach(
+                  groups,
+                  (group) => Effect.uninterruptibleMask((restore) => Effect.suspend(() => this.#ask(group, restore))),
+                  { concurrency: "unbounded" }
+                )
+              ),
+              (denied) => denied.find((index) => index !== undefined)
+            )
+      return Effect.flatMap(asked, (blocker): Effect.Effect<Attempt<T>, LockStoreError> =>
+        blocker === undefined ? this.#complete(restore) : Effect.succeed({ blocker, failure: undefined })
       )
     })
   }
 
-  #ask(
-    group: ReadonlyArray<number>,
-    attempt: { denied: number | undefined },
-    restore: Restore
-  ): Effect.Effect<void, LockStoreError | E> {
+  /** Requests a group of members by one command: the one that was denied, if there is one. */
+  #ask(group: ReadonlyArray<number>, restore: Restore): Effect.Effect<number | undefined, LockStoreError | E> {
     const [only] = group as readonly [number]
     if (group.length === 1) {
       return Effect.map(this.#members[only]!.tryAcquire(restore), (hold) => {
-        if (hold === undefined) attempt.denied ??= only
-        else this.#held[only] = hold
+        this.#held[only] = hold
+        return hold === undefined ? only : undefined
       })
     }
     const requests = group.map((index) => this.#members[index] as unknown as AcquireRequest)
     return Effect.map(tryAcquireTogether(requests, restore), (holds) => {
-      if (typeof holds === "number") attempt.denied ??= group[holds]!
-      else for (let i = 0; i < group.length; i++) this.#held[group[i]!] = holds[i] as unknown as InternalHolding<T>
+      if (typeof holds === "number") return group[holds]
+      for (const [i, index] of group.entries()) this.#held[index] = holds[i] as unknown as InternalHolding<T>
+      return undefined
     })
   }
 
