@@ -1,8 +1,9 @@
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
-import { type AcquireError, InvalidLockOptions, type LockStoreError, QuorumNotReached } from "../../LockError.ts"
+import { type AcquireError, InvalidLockOptions, LockStoreError, QuorumNotReached } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import { resolveAt, type Resolved } from "../client/LockClient.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
@@ -123,12 +124,10 @@ const refuseOptions = (options: AcquireOptions | undefined): InvalidLockOptions 
 
 /** Turns the store's report on its members into the lock's own failure. */
 const surfacing = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A, E | QuorumNotReached> =>
-  Effect.catchCause(self, (cause): Effect.Effect<never, E | QuorumNotReached> => {
-    for (const reason of cause.reasons) {
-      if (reason._tag !== "Fail") continue
-      const { error } = reason
-      const within = typeof error === "object" && error !== null && "cause" in error ? error.cause : undefined
-      if (within instanceof QuorumNotReached) return Effect.fail(within)
-    }
-    return Effect.failCause(cause)
-  })
+  Effect.catchCause(self, (cause) =>
+    Effect.failCause(
+      Cause.map(cause, (error) =>
+        error instanceof LockStoreError && error.cause instanceof QuorumNotReached ? error.cause : error
+      )
+    )
+  )

@@ -24,11 +24,9 @@ export const groupsOf = (
 ): ReadonlyArray<ReadonlyArray<number>> => {
   const groups: Array<Array<number>> = []
   for (const index of indices) {
-    const asking = members[index]!
-    const group =
-      asking instanceof PreparedLockAcquire && asking.isJoinable
-        ? groups.find((group) => group.length < membersPerCommand && isOneCommand(members[group[0]!]!, asking))
-        : undefined
+    const group = groups.find(
+      (group) => group.length < membersPerCommand && isOneCommand(members[index]!, members[group[0]!]!)
+    )
     if (group === undefined) groups.push([index])
     else group.push(index)
   }
@@ -36,12 +34,14 @@ export const groupsOf = (
 }
 
 /** Whether two single locks share a client and a slot, and ask for the same lease, as the command has one for all. */
-const isOneCommand = (first: PreparedAcquire, second: PreparedLockAcquire<unknown>): boolean =>
-  first instanceof PreparedLockAcquire &&
-  first.client === second.client &&
-  first.client.store.slot(first.keys.lock) === second.client.store.slot(second.keys.lock) &&
-  first.leaseMillis === second.leaseMillis &&
-  first.isJoinable
+const isOneCommand = (one: PreparedAcquire, other: PreparedAcquire): boolean =>
+  one instanceof PreparedLockAcquire &&
+  other instanceof PreparedLockAcquire &&
+  one.client === other.client &&
+  one.leaseMillis === other.leaseMillis &&
+  one.isJoinable &&
+  other.isJoinable &&
+  one.client.store.slot(one.keys.lock) === other.client.store.slot(other.keys.lock)
 
 /**
  * Acquires several locks of one client, slot and lease by one command, all or none; replies the index of one that is taken. The caller must hold
