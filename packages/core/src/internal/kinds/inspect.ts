@@ -6,11 +6,12 @@ import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
 import type { HolderState, LockState, WaiterState } from "../../LockState.ts"
 import type { LockClient } from "../client/LockClient.ts"
+import { describeWrongType } from "../store/failures.ts"
 import { clientLabelKey, type LockKeys } from "../store/keys.ts"
 import { label } from "../store/operations/client.ts"
 import { type Inspected, type LookedAt, nothingElse } from "../store/operations/inspected.ts"
 import * as lock from "../store/operations/lock.ts"
-import { leastTime, type Mode } from "./kinds.ts"
+import { leastTime, type LockRef, type Mode } from "./kinds.ts"
 
 /** The most waiters and permits of one name that are listed. */
 const mostListed = 1000
@@ -59,36 +60,41 @@ export const inspect = (client: LockClient, keys: LockKeys, name: string): Effec
   })
 
 /**
- * The holders of a lock in a mode. Fails with `WrongType` if the name is a read-write lock and another kind was expected, or the other
- * way round.
+ * The holders of a lock, or of one side of a read-write lock. Fails with `WrongType` if the name is a read-write lock and another kind was
+ * expected, or the other way round.
  */
-export const holdersIn = (
-  client: LockClient,
-  keys: LockKeys,
-  name: string,
-  mode: Mode
-): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError> =>
-  Effect.flatMap(lookAtHolders(client, keys, name), ({ state: { holders } }) =>
+export const holdersIn = ({
+  client,
+  keys,
+  kind: { mode, title },
+  name
+}: LockRef): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError> => {
+  const found = Effect.flatMap(lookAtHolders(client, keys, name), ({ state: { holders } }) =>
     holders.some((holder) => (holder.mode === "exclusive") !== (mode === "exclusive"))
       ? Effect.fail(new LockStoreError({ operation: "lock/inspect", lock: name, reason: "WrongType" }))
       : Effect.succeed(holders.filter((holder) => holder.mode === mode))
   )
+  return Effect.catchCause(found, (cause) => describeWrongType(client, [{ expected: title, key: keys.lock }], cause))
+}
 
 type Found = Omit<LookedAt, "serverMicros"> & { readonly serverMicros: number | undefined }
 
+/** The state of a name under which nothing is known. */
+export const nothingUnder = (name: string): LockState => ({
+  name,
+  kind: "other",
+  holders: [],
+  token: undefined,
+  waiters: [],
+  waiting: 0,
+  count: undefined,
+  permits: [],
+  held: 0
+})
+
 const stateOf = (name: string, found: Found): LockState => {
   const { counter, fields, held, queueLength, remaining, type } = found
-  const state: LockState = {
-    name,
-    kind: "other",
-    holders: [],
-    token: tokenOf(found.token),
-    waiters: [],
-    waiting: 0,
-    count: undefined,
-    permits: [],
-    held: 0
-  }
+  const state = { ...nothingUnder(name), token: tokenOf(found.token) }
   const plainKind = queueLength > 0 ? "fair lock" : "lock"
   switch (type) {
     case "none": {

@@ -24,7 +24,6 @@ import { shown } from "../report/shown.ts"
 import { labelled } from "../report/spans.ts"
 import { kindOn } from "../report/telemetry.ts"
 import { checkAcknowledges } from "../store/acknowledgements.ts"
-import { describeWrongType } from "../store/failures.ts"
 import { checkName, type LockKeys } from "../store/keys.ts"
 import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
 import { checkOwners, forceRelease } from "./forceRelease.ts"
@@ -167,11 +166,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
 
   holders(fiber: Fiber<unknown, unknown>): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError | Invalid> {
     const { kind, name } = this
-    return this.#with(fiber, (client, keys) =>
-      Effect.catchCause(holdersIn(client, keys, name, kind.mode), (cause) =>
-        describeWrongType(client, [{ expected: kind.title, key: keys.lock }], cause)
-      )
-    )
+    return this.#with(fiber, (client, keys) => holdersIn({ client, keys, kind, name }))
   }
 
   holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | Invalid> {
@@ -179,7 +174,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
       const { lease } = this.#find(client, keys, fiber)
       if (lease === undefined) return Effect.succeed(0)
       return Effect.map(
-        holdersIn(client, keys, this.name, this.kind.mode),
+        holdersIn(lease),
         (holders) => holders.find(({ owner }) => owner === lease.owner)?.holdCount ?? 0
       )
     })

@@ -7,6 +7,7 @@ import type { HolderState, LockState } from "../../LockState.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import type { AcquireRequest } from "../acquire/ask.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
+import { nothingUnder } from "../kinds/inspect.ts"
 import { type Invalid, isInvalid, refuseMinHold, timesOf } from "../options/acquireOptions.ts"
 import { AnyLock, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
 import { PreparedMultiAcquire } from "./MultiAcquire.ts"
@@ -91,15 +92,11 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
         const holders = ofAll(states.map((state) => state.holders))
         const waiters = states.flatMap((state) => state.waiters)
         return {
-          name: this.name,
+          ...nothingUnder(this.name),
           kind: holders.length + waiters.length === 0 ? "none" : "lock",
           holders,
-          token: undefined,
           waiters,
-          waiting: states.reduce((sum, { waiting }) => sum + waiting, 0),
-          count: undefined,
-          permits: [],
-          held: 0
+          waiting: states.reduce((sum, { waiting }) => sum + waiting, 0)
         }
       }
     )
