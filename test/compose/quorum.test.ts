@@ -4,7 +4,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Option, Schema, Stream } from "effect"
 import {
-  type AcquireOptions,
   CountDownLatch,
   FairLock,
   InvalidLockOptions,
@@ -174,9 +173,9 @@ describe("the options of a quorum's members", () => {
   test("A member of a RedLock with options that only the RedLock can have is refused before any command", function* () {
     const stores = yield* testStores(3)
     const services = yield* Effect.forEach(stores, (store) => clientOf(store))
-    const red = (options: AcquireOptions) =>
+    const red = (options: Lock.AcquireOptions) =>
       RedLock.make(services.map((service, i) => Lock.provide(Lock.make("a", i === 1 ? options : {}), service)))
-    const refused: ReadonlyArray<[AcquireOptions, string]> = [
+    const refused: ReadonlyArray<[Lock.AcquireOptions, string]> = [
       [{ leaseTime: "1 hour" }, "give it to RedLock.make"],
       [{ maxHold: "1 hour" }, "give it to RedLock.make"],
       [{ acknowledge: { replicas: 1 } }, "give it to the layer of that member"],

@@ -100,8 +100,7 @@ export type Failures<L> = L extends Lock<unknown, infer E, unknown> ? E : never
  */
 export type Token<L> = L extends Lock<unknown, unknown, infer T> ? T : bigint
 
-export type { AcquireOptions, TokenOptions, TokenOf } from "./AcquireOptions.ts"
-export type { HolderState, LockChange, LockState, WaiterState } from "./LockState.ts"
+export type { AcquireOptions } from "./AcquireOptions.ts"
 
 /**
  * Options of acquiring without waiting.

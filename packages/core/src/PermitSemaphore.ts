@@ -90,8 +90,6 @@ export interface Permit extends Omit<HoldingWithoutToken, "owner"> {
   readonly ids: ReadonlyArray<string>
 }
 
-export type { GrantOptions } from "./AcquireOptions.ts"
-
 /**
  * Options of acquiring for a scope.
  *

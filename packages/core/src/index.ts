@@ -3,15 +3,7 @@
  *
  * @since 0.1.0
  */
-export type {
-  AcknowledgeOptions,
-  AcquireOptions,
-  GrantOptions,
-  OnlyOptions,
-  TimeOptions,
-  TokenOf,
-  TokenOptions
-} from "./AcquireOptions.ts"
+export type { AcknowledgeOptions, GrantOptions, TimeOptions, TokenOf, TokenOptions } from "./AcquireOptions.ts"
 export * as FairLock from "./FairLock.ts"
 export * as FencedLock from "./FencedLock.ts"
 export type { Holding, HoldingOf, HoldingWithoutToken } from "./Holding.ts"

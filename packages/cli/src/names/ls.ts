@@ -4,7 +4,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { Lock } from "effect-redis-lock"
+import { Lock, type LockState } from "effect-redis-lock"
 import { format } from "../duration.ts"
 import { type ExitWith, failed } from "../exit.ts"
 import { millisOf } from "./nameState.ts"
@@ -21,13 +21,13 @@ export interface LsOptions extends Target {
 /** One owner's hold of one lock, or one permit: what `--json` prints. */
 interface Hold {
   readonly name: string
-  readonly kind: Lock.LockState["kind"]
+  readonly kind: LockState["kind"]
   /** The id of a permit. */
   readonly owner: string
   /** `null` if its client has told none. */
   readonly label: string | null
   /** `read` or `write` for a read-write lock. */
-  readonly mode: Lock.LockState["holders"][number]["mode"] | "permit"
+  readonly mode: LockState["holders"][number]["mode"] | "permit"
   readonly holds: number
   /** `null` if it never expires. */
   readonly remainingMillis: number | null
@@ -48,7 +48,7 @@ export const ls = ({ json, pattern, ...target }: LsOptions): Effect.Effect<void,
     })
   )
 
-const holdsOf = ({ holders, kind, name, permits, token }: Lock.LockState): ReadonlyArray<Hold> => [
+const holdsOf = ({ holders, kind, name, permits, token }: LockState): ReadonlyArray<Hold> => [
   ...holders.map(({ holdCount, label, mode, owner, remaining }): Hold => ({
     name,
     kind,
