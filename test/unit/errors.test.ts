@@ -3,7 +3,7 @@
  */
 import { assert, it } from "@effect/vitest"
 import { inspect } from "node:util"
-import { Cause, Console, Duration, Effect, Exit, Logger, Schema } from "effect"
+import { Cause, Console, Duration, Effect, Exit, Fiber, Logger, Schema } from "effect"
 import {
   CountDownLatch,
   InvalidLockName,
@@ -18,9 +18,14 @@ import {
   PermitId,
   PermitSemaphore,
   QuorumNotReached,
-  RedisDriver
+  RedisDriver,
+  type RedisLock,
+  Semaphore
 } from "effect-redis-lock"
+import { background } from "../kit/background.ts"
+import { pass } from "../kit/passTime.ts"
 import { test, testInMemory } from "../kit/test.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
 
 const lock = "order:42"
 const cause = new Error("ECONNRESET")
@@ -101,6 +106,36 @@ testInMemory("the loss of a thousand permits names the first of them, and how ma
   assert.instanceOf(lost, LockLost)
   assert.strictEqual((lost as LockLost).owner, `${permit.ids.slice(0, 3).join(",")} and 997 more`)
   assert.isBelow((yield* logged("gone", lost)).length, 2000)
+})
+
+test("The message of a LockStoreError says whether a lock, a semaphore or a latch has its name", function* () {
+  const server = yield* testStore()
+  const use = as(yield* clientOf(server))
+  const startOf = <E>(self: Effect.Effect<unknown, E, RedisLock.RedisLock>) =>
+    Effect.gen(function* () {
+      const failed = yield* background(Effect.flip(use(self)))
+      // what has failed is rolled back or repeated for as long as this
+      yield* pass(6)
+      const error = yield* Fiber.join(failed)
+      return error instanceof LockStoreError ? error.message.split(",")[0] : error
+    })
+  const permits = PermitSemaphore.make("seats", { permits: 2 })
+  server.refuses = () => true
+  assert.strictEqual(yield* startOf(Lock.withLock(Effect.void, "a", { waitTime: 0 })), 'Lock "a"')
+  assert.strictEqual(
+    yield* startOf(Semaphore.withPermits(Effect.void, "doors", 1, { waitTime: 0 })),
+    'Semaphore "doors"'
+  )
+  assert.strictEqual(
+    yield* startOf(PermitSemaphore.withPermit(Effect.void, permits, { waitTime: 0 })),
+    'Semaphore "seats"'
+  )
+  assert.strictEqual(yield* startOf(CountDownLatch.count("gate")), 'Latch "gate"')
+  server.refuses = (operation) => operation.endsWith("/release")
+  const section = PermitSemaphore.withPermit(Effect.void, permits)
+  assert.strictEqual(yield* startOf(section), 'Semaphore "seats" (the work is done)')
+  server.refuses = () => false
+  yield* pass(2)
 })
 
 testInMemory("Lock.orDieIfInvalid makes defects of bad names and options, and of nothing else", function* () {

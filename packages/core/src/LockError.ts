@@ -328,6 +328,14 @@ export const StoreReason = Schema.Literals(Object.keys(storeReasons) as Readonly
  */
 export type StoreReason = typeof StoreReason.Type
 
+/** What has the name in the field `lock`. */
+const nounOf = (operation: string): string =>
+  /^(permit_)?semaphore\/|^release \(the permits/.test(operation)
+    ? "Semaphore"
+    : operation.startsWith("latch/")
+      ? "Latch"
+      : "Lock"
+
 /**
  * Redis, or another store, could not run an operation. `reason` distinguishes the cases, `operation` names the attempted
  * operation.
@@ -393,7 +401,7 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
     }
     const cause = isError(this.cause) ? ` (${causeText(this.cause)})` : ""
     const done = this.workDone === true ? " (the work is done)" : ""
-    return `Lock "${this.lock}"${done}, ${this.operation}: ${storeReasons[this.reason]}.${cause}`
+    return `${nounOf(this.operation)} "${this.lock}"${done}, ${this.operation}: ${storeReasons[this.reason]}.${cause}`
   }
 
   /**
