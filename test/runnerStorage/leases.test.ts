@@ -134,35 +134,43 @@ describe("shards that are refreshed together", () => {
     }
   )
 
-  testLive(
-    "A release that Redis runs after the shard was acquired and refreshed again is noticed at the next refresh",
-    function* () {
-      const server = yield* RedisServer.start()
-      let late: Effect.Effect<unknown> | undefined
-      const driver = Layer.effect(
-        RedisDriver.RedisDriver,
-        Effect.map(RedisDriver.RedisDriver, (driver) => ({
-          ...driver,
-          eval: (...args: Parameters<typeof driver.eval>) => {
-            if (args[0].name !== "runner_storage/release" || late !== undefined) return driver.eval(...args)
-            late = Effect.exit(driver.eval(...args))
-            return Effect.fail(RedisDriver.makeError(new Error("ERR held back")))
-          }
-        }))
-      ).pipe(Layer.provide(over(server)))
-      const [one, two] = [yield* storageOver(driver), yield* storageOver(over(server))]
-      const shards = shardsUpTo(3)
-      yield* one.acquire(addressOf(1), shards)
-      yield* one.refresh(addressOf(1), shards)
-      yield* Effect.flip(one.release(addressOf(1), shards[1]!))
-      yield* one.acquire(addressOf(1), shards)
-      assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), shards)), [1, 2, 3])
-      yield* late!
-      assert.deepStrictEqual(idsOf(yield* two.acquire(addressOf(2), shards)), [2])
-      assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), shards)), [1, 3])
-      assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), [shards[1]!])), [])
-    }
-  )
+  for (const operation of ["release", "release_all"] as const) {
+    testLive(
+      `A ${operation} that Redis runs after the shards were acquired again leaves them to the runner`,
+      function* () {
+        const server = yield* RedisServer.start()
+        let late: ReturnType<RedisDriver.RedisDriver["Service"]["eval"]> | undefined
+        const driver = Layer.effect(
+          RedisDriver.RedisDriver,
+          Effect.map(RedisDriver.RedisDriver, (driver) => ({
+            ...driver,
+            eval: (...args: Parameters<typeof driver.eval>) => {
+              if (args[0].name !== `runner_storage/${operation}` || late !== undefined) return driver.eval(...args)
+              late = driver.eval(...args)
+              return Effect.fail(RedisDriver.makeError(new Error("ERR held back")))
+            }
+          }))
+        ).pipe(Layer.provide(over(server)))
+        const [one, two] = [yield* storageOver(driver), yield* storageOver(over(server))]
+        const shards = shardsUpTo(3)
+        const release = operation === "release" ? one.release(addressOf(1), shards[1]!) : one.releaseAll(addressOf(1))
+        yield* one.acquire(addressOf(1), shards)
+        yield* one.refresh(addressOf(1), shards)
+        yield* Effect.flip(release)
+        // as Sharding does
+        yield* release
+        yield* one.acquire(addressOf(1), shards)
+        assert.strictEqual(yield* late!, 0)
+        assert.deepStrictEqual(yield* two.acquire(addressOf(2), shards), [])
+        assert.deepStrictEqual(idsOf(yield* one.refresh(addressOf(1), shards)), [1, 2, 3])
+        yield* release
+        assert.deepStrictEqual(
+          idsOf(yield* two.acquire(addressOf(2), shards)),
+          operation === "release" ? [2] : [1, 2, 3]
+        )
+      }
+    )
+  }
 
   testLive("A runner whose shards were lost in Redis gets an empty refresh", function* () {
     const server = yield* RedisServer.start()

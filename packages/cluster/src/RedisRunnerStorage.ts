@@ -146,21 +146,9 @@ export const make = Effect.fnUntraced(function* (
 
     refresh: (address, asked) => persisted(leases.refresh(address, asked)),
 
-    release: (address, shard) =>
-      Effect.suspend(() => {
-        leases.forget(address, shard)
-        return persisted(
-          Effect.asVoid(runWithDeadline(scripts["runner_storage/release"], [shards], [address, process, shard]))
-        )
-      }),
+    release: (address, shard) => persisted(leases.release(address, shard)),
 
-    releaseAll: (address) =>
-      Effect.suspend(() => {
-        leases.forgetAll(address)
-        return persisted(
-          Effect.asVoid(runWithDeadline(scripts["runner_storage/release_all"], [shards], [address, process]))
-        )
-      })
+    releaseAll: (address) => persisted(leases.releaseAll(address))
   })
 
   /** Shards that were refreshed together are refreshed again, all or some of them, without listing them. */

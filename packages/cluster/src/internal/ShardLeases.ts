@@ -1,5 +1,5 @@
 /**
- * The leases on shards that Redis has granted to this process, as far as it knows: asks for them and extends them.
+ * The leases on shards that Redis has granted to this process, as far as it knows: asks for them, extends them and gives them back.
  */
 import type * as Clock from "effect/Clock"
 import * as ShardId from "effect/cluster/ShardId"
@@ -99,14 +99,20 @@ export class ShardLeases {
     })
   }
 
-  forget(address: string, shard: string): void {
-    const held = this.#heldAt(address)
-    held.leases.delete(shard)
-    held.refreshed = undefined
+  release(address: string, shard: string): Effect.Effect<void, LockStoreError> {
+    return Effect.suspend(() => {
+      const held = this.#heldAt(address)
+      held.leases.delete(shard)
+      held.refreshed = undefined
+      return this.#giveBack(scripts["runner_storage/release"], address, shard)
+    })
   }
 
-  forgetAll(address: string): void {
-    this.#holdings.delete(address)
+  releaseAll(address: string): Effect.Effect<void, LockStoreError> {
+    return Effect.suspend(() => {
+      this.#holdings.delete(address)
+      return this.#giveBack(scripts["runner_storage/release_all"], address)
+    })
   }
 
   #now(): number {
@@ -150,6 +156,12 @@ export class ShardLeases {
         return given
       })
     })
+  }
+
+  /** Only what was requested before: a command that arrives late must not free what has been acquired again. */
+  #giveBack(script: RedisDriver.RedisScript, address: string, ...shard: ReadonlyArray<string>) {
+    const { keys, process, run } = this.#options
+    return Effect.asVoid(run(script, [keys[1]], [address, process, this.#requests, ...shard]))
   }
 
   #extend(address: string, held: Holdings, refreshed: Lease): Effect.Effect<boolean, LockStoreError> {

@@ -38,16 +38,16 @@ export const scripts = {
     isUrgent: false,
     isTracked: false,
     hasDeadline: true,
-    sha1: "f96bb6730de36b0d8ea5d6c5bb64ea35f95735dc",
-    lua: "local time = redis.call('TIME')\nlocal digits = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))\nlocal micros = time[1] * 1e6 + time[2]\nif micros > ARGV[#ARGV] * 1e3 then\n  return redis.error_reply('LATE ' .. digits)\nend\nlocal owner = ARGV[1] .. ' ' .. ARGV[2] .. ' '\nlocal lease = redis.call('HGET', KEYS[1], ARGV[3])\nif not lease or string.sub(lease, 1, #owner) ~= owner then\n  return 0\nend\nlocal state = redis.call('HGET', KEYS[1], lease)\nlocal left = state and string.sub(state, 15) - 1\nif left and left > 0 then\n  redis.call('HSET', KEYS[1], lease, string.sub(state, 1, 14) .. left)\nelseif left then\n  redis.call('HDEL', KEYS[1], lease)\nend\nreturn redis.call('HDEL', KEYS[1], ARGV[3])"
+    sha1: "26eae5045b545b46d0eed25e0f249a40aeea764b",
+    lua: "local time = redis.call('TIME')\nlocal digits = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))\nlocal micros = time[1] * 1e6 + time[2]\nif micros > ARGV[#ARGV] * 1e3 then\n  return redis.error_reply('LATE ' .. digits)\nend\nlocal owner = ARGV[1] .. ' ' .. ARGV[2] .. ' '\nlocal function is_earlier(lease)\n  return lease\n    and string.sub(lease, 1, #owner) == owner\n    and tonumber(string.match(lease, '^%d+', #owner + 1)) <= tonumber(ARGV[3])\nend\nlocal lease = redis.call('HGET', KEYS[1], ARGV[4])\nif not is_earlier(lease) then\n  return 0\nend\nlocal state = redis.call('HGET', KEYS[1], lease)\nlocal left = state and string.sub(state, 15) - 1\nif left and left > 0 then\n  redis.call('HSET', KEYS[1], lease, string.sub(state, 1, 14) .. left)\nelseif left then\n  redis.call('HDEL', KEYS[1], lease)\nend\nreturn redis.call('HDEL', KEYS[1], ARGV[4])"
   },
   "runner_storage/release_all": {
     name: "runner_storage/release_all",
     isUrgent: false,
     isTracked: false,
     hasDeadline: true,
-    sha1: "25d15b9c673ae4cfa03cc91fc86e4394fead7fdb",
-    lua: "local time = redis.call('TIME')\nlocal digits = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))\nlocal micros = time[1] * 1e6 + time[2]\nif micros > ARGV[#ARGV] * 1e3 then\n  return redis.error_reply('LATE ' .. digits)\nend\nlocal owner = ARGV[1] .. ' ' .. ARGV[2] .. ' '\nlocal all = redis.call('HGETALL', KEYS[1])\nlocal released = 0\nlocal fields = {}\nfor i = 1, #all, 2 do\n  if string.sub(all[i + 1], 1, #owner) == owner then\n    released = released + 1\n    fields[#fields + 1] = all[i]\n  elseif string.sub(all[i], 1, #owner) == owner then\n    fields[#fields + 1] = all[i]\n  end\nend\nfor first = 1, #fields, 1000 do\n  redis.call('HDEL', KEYS[1], unpack(fields, first, math.min(first + 999, #fields)))\nend\nreturn released"
+    sha1: "44f6788b5567070f3e9b728a51c67169bf057ec3",
+    lua: "local time = redis.call('TIME')\nlocal digits = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))\nlocal micros = time[1] * 1e6 + time[2]\nif micros > ARGV[#ARGV] * 1e3 then\n  return redis.error_reply('LATE ' .. digits)\nend\nlocal owner = ARGV[1] .. ' ' .. ARGV[2] .. ' '\nlocal function is_earlier(lease)\n  return lease\n    and string.sub(lease, 1, #owner) == owner\n    and tonumber(string.match(lease, '^%d+', #owner + 1)) <= tonumber(ARGV[3])\nend\nlocal all = redis.call('HGETALL', KEYS[1])\nlocal released = 0\nlocal fields = {}\nfor i = 1, #all, 2 do\n  if is_earlier(all[i + 1]) then\n    released = released + 1\n    fields[#fields + 1] = all[i]\n  elseif is_earlier(all[i]) then\n    fields[#fields + 1] = all[i]\n  end\nend\nfor first = 1, #fields, 1000 do\n  redis.call('HDEL', KEYS[1], unpack(fields, first, math.min(first + 999, #fields)))\nend\nreturn released"
   },
   "runner_storage/runners": {
     name: "runner_storage/runners",
