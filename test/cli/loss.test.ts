@@ -1,6 +1,6 @@
 import { RedisServer, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe } from "@effect/vitest"
-import { Duration, Effect, Fiber, Option } from "effect"
+import { Duration, Effect, Fiber, Logger, Option } from "effect"
 import { LockStoreError } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import type { Redis } from "ioredis"
@@ -11,6 +11,7 @@ import { until } from "../kit/eventually.ts"
 import { test, testLive } from "../kit/test.ts"
 import { background } from "../kit/background.ts"
 import type { Hold } from "../../packages/cli/dist/run/hold.js"
+import * as logger from "../../packages/cli/dist/logger.js"
 import { awaitLossWarning } from "../../packages/cli/dist/run/lossWarning.js"
 
 const exists = (redis: Redis, name: string) =>
@@ -212,11 +213,36 @@ describe("when Redis cannot be reached any more", { concurrent: true }, () => {
         yield* running.write("\n")
         const ended = yield* running.ended
         assert.deepStrictEqual([ended.code, ended.stdout], [3, "ready\n"])
-        // before it perhaps one about the connection, and where that took long one about renewals
+        // before it perhaps one about the connections, and where that took long one about renewals
+        assert.isAtMost(ended.stderr.split("Could not connect").length, 2, ended.stderr)
         assert.strictEqual(ended.stderr.split(expect).length, 2, ended.stderr)
       }
     )
   }
+})
+
+test("A Redis that cannot be reached is reported once in each outage, not for each connection", function* () {
+  const lines: Array<string> = []
+  const log = (event: string, server: string, line: string) =>
+    Effect.annotateLogs(Effect.logWarning(line), { event, server })
+  yield* Effect.gen(function* () {
+    for (const server of ["a:1", "a:1", "b:1"]) yield* log("refused", server, `${server}: connect ECONNREFUSED`)
+    yield* log("refused", "a:1", "a:1: WRONGPASS")
+    yield* log("restored", "a:1", "Connected to Redis again.")
+    yield* log("lost", "a:1", "Lost the connection to Redis.")
+    yield* log("refused", "a:1", "a:1: WRONGPASS")
+    yield* log("refused", "b:1", "b:1: connect ECONNREFUSED")
+    // what is no event of a connection is never the same again
+    for (let i = 0; i < 2; i++) yield* Effect.logWarning("a renewal failed")
+  }).pipe(Effect.provide(Logger.layer([logger.make((line) => void lines.push(line))])))
+  assert.deepStrictEqual(lines, [
+    "a:1: connect ECONNREFUSED",
+    "b:1: connect ECONNREFUSED",
+    "a:1: WRONGPASS",
+    "a:1: WRONGPASS",
+    "a renewal failed",
+    "a renewal failed"
+  ])
 })
 
 testLive(

@@ -10,31 +10,20 @@ import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import * as References from "effect/References"
 import { createRequire } from "node:module"
 import { cli } from "./cli.ts"
 import { ExitCode } from "./exit.ts"
+import * as logger from "./logger.ts"
 import { presenter } from "./presenter.ts"
 import { say, sayLines, sayNow } from "./say.ts"
 
 const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string }
 
-/**
- * Prints each warning that the locks log as one line on stderr, like all our messages. Of a connection's events it prints
- * only refusals: the command need not know of a connection that is lost and restored at once.
- */
-const logger = Logger.make(({ fiber, message }) => {
-  const { event } = fiber.getRef(References.CurrentLogAnnotations)
-  if (event === "lost" || event === "restored") return
-  const parts = Array.isArray(message) ? message : [message]
-  sayNow(parts.map((part) => (part instanceof Error ? part.message : String(part))).join(" "))
-})
-
 const environment = Layer.mergeAll(
   NodeServices.layer,
   CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }),
   CliOutput.layerPresenter(presenter),
-  Logger.layer([logger])
+  Logger.layer([logger.make(sayNow)])
 )
 
 export const main: Effect.Effect<number> = Command.run(cli, { version }).pipe(
