@@ -1,7 +1,7 @@
 import { RedisSentinel } from "@effect-redis-lock/testing"
 import { assert, describe } from "@effect/vitest"
 import { NodeRedis } from "@effect/platform-node"
-import { type Duration, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
+import { Context, type Duration, Effect, Exit, Fiber, Layer, Logger, Scope, Stream } from "effect"
 import {
   FairLock,
   Lock,
@@ -564,6 +564,37 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
       }
     )
   }
+
+  testLive(
+    "A restarted server still tells the application, at a connection with the number that one of the driver had before",
+    function* () {
+      const { proxy, redis, server } = yield* behindProxy()
+      const shared = yield* bare(proxy)
+      const driver = yield* Layer.build(IoRedis.fromClient(shared))
+      let isTold = false
+      const { invalidations } = Context.get(driver, RedisDriver.RedisDriver)
+      const reports = yield* Effect.forkScoped(
+        Effect.flip(Stream.runForEach(invalidations!, () => Effect.sync(() => void (isTold = true))))
+      )
+      yield* until("the server tells the driver", () => isTold)
+      const redirect = () => shared.call("CLIENT", "GETREDIR")
+      const former = yield* Effect.promise(redirect)
+      yield* proxy.cut
+      yield* server.restart
+      yield* Effect.promise(() => redis.ping())
+      const cache = yield* eventually(
+        "a connection has the same number",
+        Effect.flatMap(bare(server), (client) => Effect.promise(() => client.client("ID"))),
+        (id) => id === former
+      )
+      // before the driver: its own listeners come later
+      shared.prependListener("ready", () => void shared.call("CLIENT", "TRACKING", "ON", "REDIRECT", cache))
+      yield* proxy.restore
+      const refusal = yield* soon("the driver leaves that to the application", Fiber.join(reports), "1 minute")
+      assert.include(String(refusal.cause), "the application uses CLIENT TRACKING")
+      assert.strictEqual(yield* Effect.promise(redirect), cache)
+    }
+  )
 
   testLive(
     "The server does not tell of the renewals of the process itself: each is followed by one command that tracks, and nothing is verified",

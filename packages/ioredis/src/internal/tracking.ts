@@ -33,7 +33,10 @@ interface Reports {
 
 const reportsOf = new WeakMap<Redis, Reports>()
 
-/** The connections to which our drivers have had the server report, or meant to: a request that is late may still be carried out. */
+/**
+ * The connections to which our drivers have had the server report over the current connection for commands, or meant to: a request that is
+ * late may still be carried out. A server that has been restarted gives their numbers to others.
+ */
 const redirects = new WeakMap<Redis, Set<number>>()
 
 const call = async (redis: Redis, ...args: ReadonlyArray<string | number>): Promise<unknown> => {
@@ -43,13 +46,14 @@ const call = async (redis: Redis, ...args: ReadonlyArray<string | number>): Prom
 }
 
 /** Whether the application has its own reads reported over this connection: its cache would not learn of changes any more. */
-const isTaken = async (redis: Redis): Promise<boolean> => {
+const isTaken = async (redis: Redis, id: number): Promise<boolean> => {
   const redirect = await call(redis, "GETREDIR").catch((error: Error) => {
     // a server that has no such command
     if (/unknown subcommand/i.test(error.message)) return -1
     throw error
   })
-  return redirect !== -1 && redirects.get(redis)?.has(Number(redirect)) !== true
+  // ioredis may have sent a request of ours again over a new connection
+  return redirect !== -1 && redirect !== id && redirects.get(redis)?.has(Number(redirect)) !== true
 }
 
 const takenByApplication = new RedisDriver.RedisDriverError({
@@ -103,7 +107,7 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
       // the next try joins them
       if (others !== undefined && others !== reports) return fail(takenOver)
       register(redis)
-      const isFree = !isShared || !(await isTaken(redis))
+      const isFree = !isShared || !(await isTaken(redis, id))
       if (isOver) return
       if (!isFree) return fail(takenByApplication)
       redirects.set(redis, (redirects.get(redis) ?? new Set()).add(id))
@@ -137,6 +141,8 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
   )
   const stop = listen(() => {
     mayReplace = true
+    const redis = client()
+    if (redis !== undefined) redirects.delete(redis)
     void track()
   })
   const end = () => {
