@@ -240,6 +240,29 @@ suitesOn(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (tes
       assert.strictEqual(yield* soon("the lock is taken", Fiber.join(section)), "in")
     })
 
+    test("Locks of a slot that stays open, one of them at each master, are renewed", function* () {
+      const cluster = yield* TheCluster
+      const tag = freshName("cluster")
+      const [stays, moves] = [`{${tag}}:stays`, `{${tag}}:moves`]
+      const { other, owner, slot } = yield* mastersOf(cluster, stays)
+      const client = yield* clusterClient(cluster, { watchdogLeaseTime: "24 seconds", commandTimeout: "2 seconds" })
+      const held = yield* sectionUntilTold((body) => client.run(body.pipe(Lock.withLock(stays), Lock.withLock(moves))))
+      const [from, to] = [yield* bare(owner), yield* bare(other)]
+      yield* Effect.promise(async () => {
+        await to.call("CLUSTER", "SETSLOT", slot, "IMPORTING", String(await from.call("CLUSTER", "MYID")))
+        await from.call("CLUSTER", "SETSLOT", slot, "MIGRATING", String(await to.call("CLUSTER", "MYID")))
+        await from.migrate(other.host, other.port, moves, 0, 5000)
+      })
+      const leftOfMoved = async () => {
+        const [, left] = await Promise.all([to.call("ASKING"), to.pttl(moves)])
+        return left
+      }
+      yield* growsBy("the lock that stays is renewed", () => from.pttl(stays), 1)
+      yield* growsBy("the lock that has moved is renewed", leftOfMoved, 1)
+      yield* cluster.moveSlot(slot, other)
+      yield* held.end
+    })
+
     test("A slot that stays open for too long fails a command, with a reason that says so", function* () {
       const cluster = yield* TheCluster
       const lock = freshName("cluster")

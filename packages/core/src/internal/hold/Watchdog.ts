@@ -6,7 +6,7 @@ import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { LockLost, LockStoreError } from "../../LockError.ts"
+import { type LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { deadlineOf, leaseUntil } from "../options/acquireOptions.ts"
 import { failureOf } from "../store/commands.ts"
@@ -37,6 +37,11 @@ export class Watchdog implements Alarm {
     this.#client = client
     const { renewIntervalMillis, watchdogLeaseMillis } = client.options
     this.#leadMillis = deadlineOf(0, watchdogLeaseMillis) - renewIntervalMillis
+  }
+
+  get #isOnCluster(): boolean {
+    const { store } = this.#client
+    return store.slot("a") !== store.slot("b")
   }
 
   get size(): number {
@@ -194,30 +199,37 @@ export class Watchdog implements Alarm {
     }
     const command = batch[0]!.kind.renew(batch, leaseMillis)
     start(this.#client.store.run(command), (exit) => {
+      const goApart = Exit.isFailure(exit) && batch.length > 1 && this.#isOnCluster && isUnserved(exit.cause)
       for (let i = 0; i < batch.length; i++) {
         const lease = batch[i]!
         // released or lost while the renewal was under way: its reply means nothing
         if (lease.released || lease.lost !== undefined) continue
-        if (Exit.isFailure(exit)) this.#failed(lease, Cause.squash(exit.cause))
+        if (Exit.isFailure(exit)) this.#failed(lease, Cause.squash(exit.cause), goApart)
         else if (exit.value[i] === 0) lease.lose("NotOwner", this.#client.now())
         else if (exit.value[i] === undecided) this.#failed(lease, new Error(noMajority))
         else if (lease.confirm(sentAt, leaseMillis) === undefined) {
           lease.renewalFailure = undefined
+          lease.renewals--
           if (lease.unconfirmed === undefined) this.#schedule(lease)
         }
-        lease.renewals--
       }
       then?.(exit, command)
     })
   }
 
-  /** Tries again well before the deadline, and not all at once. */
-  #failed(lease: Lease, failure: unknown): void {
-    const { now, options, telemetry } = this.#client
+  /** Tries again at once and alone, or well before the deadline, and not all at once. */
+  #failed(lease: Lease, failure: unknown, alone = false): void {
+    const { options, telemetry } = this.#client
+    const now = this.#client.now()
+    lease.renewals--
     lease.renewalFailure = failure
     telemetry.of(lease.kind.name).renewalFailures++
+    if (alone) {
+      if (lease.checkLost(now) === undefined) this.#renew([lease], now)
+      return
+    }
     const interval = lease.unconfirmed === undefined ? options.renewIntervalMillis : 1000
-    this.#put(lease, Math.min(lease.endsAt, now() + interval * (0.1 + 0.1 * Math.random())))
+    this.#put(lease, Math.min(lease.endsAt, now + interval * (0.1 + 0.1 * Math.random())))
   }
 }
 
@@ -225,6 +237,15 @@ export class Watchdog implements Alarm {
 const undecided = -1
 
 const noMajority = "no majority of the servers confirmed the renewal"
+
+/**
+ * While a slot moves, the master refuses a command whose keys have moved only in part (`TRYAGAIN`), though it serves one of each lease
+ * alone. The driver tries again for as long as a command may take, so it may also be late in the end.
+ */
+const isUnserved = (cause: Cause.Cause<unknown>): boolean => {
+  const error = Cause.squash(cause)
+  return error instanceof LockStoreError && (error.reason === "ClusterDown" || error.reason === "TimedOut")
+}
 
 const held = (leases: ReadonlyArray<Lease>, now: number): ReadonlyArray<Lease> =>
   leases.filter((lease) => lease.checkLost(now) === undefined)
