@@ -1,8 +1,9 @@
 // Shows that the tests named in docs/track-record.md still notice the defects on that page. `pnpm track-record <name>...` runs the
 // tests of these rows, which must pass, then takes each row's fix out and runs its test again, which must now fail;
-// `pnpm track-record` does so for all rows. The sources are restored afterwards, also after Ctrl-C. With --check it only checks that
-// every fix and every test is where the page says.
-import { spawnSync } from "node:child_process"
+// `pnpm track-record` does so for all rows. The sources are restored afterwards, also after Ctrl-C or SIGTERM. With --check it only
+// checks that every fix and every test is where the page says.
+import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -995,39 +996,63 @@ const rows = () => {
   })
 }
 
-const run = (command, args, cwd) => {
-  const { error, signal } = spawnSync(command, args, { cwd: join(root, cwd), stdio: "ignore", timeout: 300_000 })
-  if (error !== undefined || signal !== null) throw error ?? new Error(`${command} was ended by ${signal}`)
+/** The command that runs, with its own children. */
+let running
+/** What has ended it, until that is reported. */
+let endedBy
+
+const end = (by) => {
+  endedBy = by
+  try {
+    process.kill(-running.pid, "SIGTERM")
+  } catch {
+    // it has just ended by itself
+  }
 }
 
-const build = () => {
-  run("node", ["packages/core/scripts/embed-lua.mjs"], ".")
+const run = async (command, args, cwd) => {
+  running = spawn(command, args, { cwd: join(root, cwd), stdio: "ignore", detached: true })
+  const timer = setTimeout(end, 300_000, "its timeout")
+  await once(running, "close")
+  clearTimeout(timer)
+  if (endedBy === undefined) return
+  const by = endedBy
+  endedBy = undefined
+  throw new Error(`${command} was ended by ${by}`)
+}
+
+const build = async () => {
+  await run("node", ["packages/core/scripts/embed-lua.mjs"], ".")
   // with type errors, too: a fix may be needed for the types as well
-  run("node_modules/.bin/tsc", ["-b", "packages/core", "packages/ioredis", "packages/cli", "packages/testing"], ".")
+  await run(
+    "node_modules/.bin/tsc",
+    ["-b", "packages/core", "packages/ioredis", "packages/cli", "packages/testing"],
+    "."
+  )
 }
 
 /** The numbers of tests with this title that pass and that fail; it stops at the first one that fails. */
-const runTest = ({ file, title }) => {
+const runTest = async ({ file, title }) => {
   const report = join(mkdtempSync(join(tmpdir(), "track-record-")), "report.json")
   const pattern = title.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replaceAll("…", ".*")
   // the suites of the contract run on the store in memory
   const path = file.includes("/suite/") ? "contract/memory" : file.replace(/^test\//, "")
   const options = ["--bail=1", "--testTimeout=120000", "--reporter=json", `--outputFile=${report}`]
-  run("npx", ["vitest", "run", path, "-t", pattern, ...options], "test")
+  await run("npx", ["vitest", "run", path, "-t", pattern, ...options], "test")
   const { numFailedTests, numPassedTests } = JSON.parse(readFileSync(report, "utf8"))
   return { failed: numFailedTests, passed: numPassedTests }
 }
 
 /** Whether the row's test passes. */
-const passes = (row) => {
-  const { failed, passed } = runTest(row)
+const passes = async (row) => {
+  const { failed, passed } = await runTest(row)
   const isPassed = failed === 0 && passed > 0
   if (!isPassed) console.log(`${failed > 0 ? "FAILS WITH THE FIX" : "RUNS NO TEST"}  ${row.name}`)
   return isPassed
 }
 
 /** Whether the row's test fails without the fix. Leaves a build without the fix. */
-const finds = (row) => {
+const finds = async (row) => {
   const { broken, file, fixed } = fixes[row.name]
   const path = join(root, file)
   const text = readFileSync(path, "utf8")
@@ -1036,8 +1061,8 @@ const finds = (row) => {
       path,
       text.replace(fixed, () => broken)
     )
-    build()
-    const isFound = runTest(row).failed > 0
+    await build()
+    const isFound = (await runTest(row)).failed > 0
     console.log(`${isFound ? "found" : "NOT FOUND"}  ${row.name}`)
     return isFound
   } finally {
@@ -1076,13 +1101,16 @@ if (wanted[0] === "--check") {
   const unknown = wanted.find((name) => fixes[name] === undefined)
   if (unknown !== undefined) throw new Error(`no row is called ${unknown}`)
   const chosen = all.filter(({ name }) => name !== undefined && (wanted.length === 0 || wanted.includes(name)))
-  // Ctrl-C ends the commands, not this process, which restores the sources
-  process.on("SIGINT", () => {})
-  build()
-  const passed = chosen.filter(passes)
+  // they end the command that runs, not this process, which restores the sources
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, end)
+  await build()
+  const passed = []
+  for (const row of chosen) if (await passes(row)) passed.push(row)
+  let found = 0
   try {
-    process.exitCode = passed.map(finds).every(Boolean) && passed.length === chosen.length ? 0 : 1
+    for (const row of passed) if (await finds(row)) found++
   } finally {
-    build()
+    await build()
   }
+  process.exitCode = found === chosen.length ? 0 : 1
 }
