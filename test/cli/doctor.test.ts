@@ -71,17 +71,22 @@ testLive(
     assert.match(ended.stdout, /^commands +warning +refused: HRANDFIELD, ZADD\..*\+hrandfield \+zadd/m)
     assert.match(ended.stdout, /^lock +ok/m)
     assert.match(ended.stdout, /^fair lock +warning/m)
-    assert.match(ended.stdout, /^tracking +warning +NoPermission.*allow CLIENT ID, TRACKING and CACHING/m)
+    assert.match(ended.stdout, /^tracking +warning +NOPERM.*allow CLIENT ID, TRACKING and CACHING/m)
     assert.notInclude(ended.stdout, "secret")
     // all that a fair lock needs, and no records
     const keys = "~redis-lock:doctor:* ~redisson_lock* ~effect_redis_lock_client* ~effect_redis_lock_places:*"
     yield* Effect.promise(() => redis.call("ACL", "SETUSER", "few", "+zadd", "resetkeys", ...keys.split(" ")))
     const withoutRecords = yield* redisLock(["doctor", "--redis", url])
     assert.match(withoutRecords.stdout, /^fair lock +ok/m)
+    // each remedy once
+    for (const line of withoutRecords.stdout.split("\n")) assert.isAtMost(line.split("README").length, 2, line)
     assert.match(withoutRecords.stdout, /^election +warning/m)
     assert.match(withoutRecords.stdout, /^run once +warning/m)
     yield* Effect.promise(() => redis.call("ACL", "SETUSER", "few", "-hset"))
     assert.strictEqual((yield* redisLock(["doctor", "--redis", url])).code, 2)
+    yield* Effect.promise(() => redis.call("ACL", "SETUSER", "few", "+@all", "resetkeys", "~app:*"))
+    const onlyTheirKeys = yield* redisLock(["doctor", "--redis", url])
+    assert.match(onlyTheirKeys.stdout, /^info +warning +INFO failed: NOPERM .* key/m)
   }
 )
 
@@ -110,6 +115,6 @@ it("redis-lock doctor tries every command that the scripts of locks, permits and
 testLive("doctor titles a server that it cannot reach by its address, without user and password", function* () {
   const { code, stdout } = yield* redisLock(["doctor", "--redis", "redis://watcher:s3cret@127.0.0.1:1"])
   assert.strictEqual(code, 69)
-  assert.match(stdout, /^127\.0\.0\.1:1\n.*\nconnection  problem  ConnectionRefused: [^\n]*:1\. Check/)
+  assert.match(stdout, /^127\.0\.0\.1:1\n.*\nconnection  problem  ConnectionRefused: [^\n]*:1\. Check[^\n]* right\n/)
   assert.notMatch(stdout, /watcher|s3cret/)
 })

@@ -1,13 +1,14 @@
 /**
  * `redis-lock watch`, on a terminal and as lines.
  */
+import { RedisServer } from "@effect-redis-lock/testing"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFileSync, spawn } from "node:child_process"
 import { until } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { bin, client, holdElsewhere, start } from "./redisLock.ts"
+import { bin, client, holdElsewhere, redisLock, start } from "./redisLock.ts"
 import { testLive } from "../kit/test.ts"
 
 testLive("redis-lock watch --json prints a line for each lock that is held, acquired and released", function* () {
@@ -34,6 +35,14 @@ testLive("redis-lock watch says of a lock that its minHold keeps who has release
   yield* job.ended
   yield* running.says(` kept     ${name}:b: released by `)
   yield* running.signal("SIGKILL")
+})
+
+testLive("redis-lock watch exits with 69 where Redis refuses to let it look", function* () {
+  const server = yield* RedisServer.start()
+  const redis = yield* client(server.url)
+  yield* Effect.promise(() => redis.call("ACL", "SETUSER", "blind", "on", ">secret", "~*", "&*", "+@all", "-scan"))
+  const { code, stderr } = yield* redisLock(["watch", "--redis", `redis://blind:secret@127.0.0.1:${server.port}`])
+  assert.deepStrictEqual([code, stderr.split("NOPERM").length > 1], [69, true], stderr)
 })
 
 /** Starts redis-lock watch on a terminal with so many rows. */

@@ -15,6 +15,13 @@ export const ok = (check: string, message: string): Check => ({ check, level: "o
 export const warning = (check: string, message: string): Check => ({ check, level: "warning", message })
 export const problem = (check: string, message: string): Check => ({ check, level: "problem", message })
 
+/** What went wrong; of a refusal only what the server says, as its remedy depends on the check. */
+export const wordsOf = (error: {
+  readonly message: string
+  readonly reason?: string
+  readonly cause?: unknown
+}): string => (error.reason === "NoPermission" && error.cause instanceof Error ? error.cause.message : error.message)
+
 export type Driver = RedisDriver.RedisDriver["Service"]
 
 /** A script of the doctor's own. */

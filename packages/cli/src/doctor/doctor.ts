@@ -9,7 +9,7 @@ import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { type InvalidLockOptions, RedisDriver } from "effect-redis-lock"
 import { randomUUID } from "node:crypto"
-import { type Check, type Driver, ok, problem, scriptOf, warning } from "./check.ts"
+import { type Check, type Driver, ok, problem, scriptOf, warning, wordsOf } from "./check.ts"
 import { ExitCode, ExitWith } from "../exit.ts"
 import { commands, kinds, subscription, tracking } from "./permissions.ts"
 import { placeOf, type Target } from "../redis.ts"
@@ -67,18 +67,14 @@ const examine = (url: Redacted.Redacted, prefix: string): Effect.Effect<Server, 
       Effect.succeed({
         server: placeOf(url),
         isReachable: false,
-        checks: [
-          problem(
-            "connection",
-            `${error.message.replace(/\.$/, "")}. Check the URL, and that a server listens there and knows the password.`
-          )
-        ]
+        checks: [problem("connection", error.message)]
       })
     )
   )
 
-/** Whether Redis itself refuses a command of this user, rather than that it cannot be run here. */
-const isRefusal = ({ reason }: RedisDriver.RedisDriverError): boolean => reason === "NoPermission"
+/** Whether INFO itself is what this user may not do, rather than scripts or the key. */
+const refusesInfo = (error: RedisDriver.RedisDriverError): boolean =>
+  error.reason === "NoPermission" && !/evalsha|\bkeys?\b/i.test(wordsOf(error))
 
 const info = scriptOf("doctor/info", "return redis.call('INFO')")
 
@@ -116,9 +112,9 @@ const fromInfo = (driver: Driver, name: string): Effect.Effect<ReadonlyArray<Che
       Effect.succeed([
         warning(
           "info",
-          isRefusal(error)
+          refusesInfo(error)
             ? "INFO is not permitted, so version, mode, eviction, persistence, replicas and clock are unknown. Allow it: ACL SETUSER ... +info"
-            : `INFO failed: ${error.message}`
+            : `INFO failed: ${wordsOf(error)}`
         )
       ])
     )
@@ -163,4 +159,4 @@ const latency = (driver: Driver, name: string): Effect.Effect<Check> =>
           "latency",
           `${message}: each section waits for two of these. Look at SLOWLOG, the network and the machine's load.`
         )
-  }).pipe(Effect.catch((error: RedisDriver.RedisDriverError) => Effect.succeed(problem("latency", error.message))))
+  }).pipe(Effect.catch((error: RedisDriver.RedisDriverError) => Effect.succeed(problem("latency", wordsOf(error)))))

@@ -25,7 +25,7 @@ import {
   Semaphore
 } from "effect-redis-lock"
 import { randomUUID } from "node:crypto"
-import { type Check, type Driver, ok, problem, scriptOf, warning } from "./check.ts"
+import { type Check, type Driver, ok, problem, scriptOf, warning, wordsOf } from "./check.ts"
 import { commandProbe } from "./commandProbe.ts"
 
 const probe = scriptOf("doctor/commands", commandProbe)
@@ -65,7 +65,7 @@ type TrialError =
 
 const remedyOf = (error: TrialError): string =>
   "reason" in error && error.reason === "NoPermission"
-    ? `${error.message} The README of @effect-redis-lock/ioredis lists the permissions that each kind of lock needs; with a key pattern, give --prefix.`
+    ? `${wordsOf(error)}. The README of @effect-redis-lock/ioredis lists the permissions that each kind of lock needs; with a key pattern, give --prefix.`
     : error.message
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered>
@@ -150,7 +150,7 @@ export const subscription = (driver: Driver, name: string): Effect.Effect<Check>
       onFailure: (error) =>
         problem(
           "subscribe",
-          `${error.message}. Waiters then ask once a second in place of being woken: allow SUBSCRIBE, and the channels redisson_*.`
+          `${wordsOf(error)}. Waiters then ask once a second in place of being woken: allow SUBSCRIBE, and the channels redisson_*.`
         )
     })
   )
@@ -163,7 +163,7 @@ export const tracking = ({ invalidations = Stream.empty }: Driver): Effect.Effec
       onFailure: (error) =>
         warning(
           "tracking",
-          `${error.message}. A holder whose lock somebody else has deleted then notices at its next renewal: allow CLIENT ID, TRACKING and CACHING, and the channel __redis__:invalidate.`
+          `${wordsOf(error)}. A holder whose lock somebody else has deleted then notices at its next renewal: allow CLIENT ID, TRACKING and CACHING, and the channel __redis__:invalidate.`
         )
     })
   )

@@ -49,6 +49,7 @@ export const uiCommand = Command.make(
       Flag.withDefault(7379)
     ),
     host: Flag.String("host").pipe(
+      Flag.withMetavar("ADDRESS"),
       Flag.withDescription("The address to listen on. Any but this machine's own needs a token. Default: 127.0.0.1"),
       Flag.withDefault("127.0.0.1")
     ),

@@ -6,7 +6,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
-import type { LockChange, LockState, RedisLock } from "effect-redis-lock"
+import { Lock, type LockChange, type LockState, type RedisLock } from "effect-redis-lock"
 import * as CommandGroup from "../run/CommandGroup.ts"
 import { ExitWith, failed } from "../exit.ts"
 import { heldBy, jsonOf } from "../names/nameState.ts"
@@ -28,10 +28,24 @@ export interface WatchOptions extends Target {
 }
 
 export const watch = (options: WatchOptions): Effect.Effect<void, ExitWith> =>
-  (options.json || !process.stdout.isTTY || !process.stdin.isTTY ? lines(options) : picture(options)).pipe(
+  Effect.andThen(
+    mayLook(options),
+    options.json || !process.stdout.isTTY || !process.stdin.isTTY ? lines(options) : picture(options)
+  ).pipe(
     Effect.scoped,
     Effect.provide(locksIn(options)),
     Effect.catchTags({ LockStoreError: failed, RedisDriverError: failed, InvalidLockOptions: failed })
+  )
+
+/** What Redis refuses now it refuses at every look; an outage is waited for. */
+const mayLook = ({ pattern }: WatchOptions) =>
+  Lock.list(pattern).pipe(
+    Stream.take(1),
+    Stream.runDrain,
+    Effect.catchIf(
+      (error) => error._tag === "LockStoreError" && error.isTransient,
+      () => Effect.void
+    )
   )
 
 /** The reader has gone. */
