@@ -377,6 +377,40 @@ testLive(
   }
 )
 
+for (const fastPath of [true, false]) {
+  testLive(
+    `Grants over an application's client ask for its database only when it may be another one, on the ${fastPath ? "fast" : "plain"} path`,
+    function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* bare(server)
+      const shared = yield* bare(server)
+      const driver = yield* Layer.build(IoRedis.fromClient(shared, { fastPath }))
+      const send = Context.get(driver, RedisDriver.RedisDriver).sendBlocking!
+      let asked = 0
+      const call = shared.call.bind(shared) as (...args: ReadonlyArray<string>) => Promise<unknown>
+      shared.call = ((...args: ReadonlyArray<string>) => {
+        if (args.join(" ") === "CLIENT INFO") asked++
+        return call(...args)
+      }) as typeof shared.call
+      const database = Effect.map(
+        send("a", [["CLIENT", "INFO"]], 20_000),
+        ([info]) => / db=(\d+)/.exec(String(info))![1]
+      )
+      for (let i = 0; i < 3; i++) assert.strictEqual(yield* database, "0")
+      assert.strictEqual(asked, fastPath ? 0 : 1)
+      yield* Effect.promise(() => shared.select(3))
+      for (let i = 0; i < 2; i++) assert.strictEqual(yield* database, "3")
+      yield* Effect.promise(() => redis.call("CLIENT", "KILL", "TYPE", "normal"))
+      yield* eventually(
+        "the application is connected again",
+        () => shared.ping(),
+        (reply) => reply === "PONG"
+      )
+      assert.strictEqual(yield* database, "3")
+    }
+  )
+}
+
 testLive(
   "A connection on which grants wait is replaced when it breaks, and the log does not say that it is gone for good",
   function* () {
