@@ -43,7 +43,7 @@ describe("run --max-hold", () => {
         // by then the shell has begun
         const ended = yield* redisLock(["run", "--max-hold", "1s", ...flags, name, "--", "sh", "-c", script])
         assert.deepStrictEqual([ended.code, ended.stdout], [70, "bye\n"])
-        assert.include(ended.stderr, `"${name}" was lost: it was held for its maxHold.`)
+        assert.include(ended.stderr, `"${name}" was held for its --max-hold. Stopping the command.`)
         assert.include(ended.stderr, "Stopping the command.")
         const next = yield* redisLock(["run", "--wait", "10s", ...flags, name, "--", "true"])
         assert.strictEqual(next.code, 0, next.stderr)
@@ -125,6 +125,16 @@ describe("run --verbose", () => {
     )
     assert.match(lines[1]!, new RegExp(`^redis-lock: acquired "${name}" after \\d.*s, token \\d{16}$`))
     assert.strictEqual(lines[2], `redis-lock: released "${name}"`)
+  })
+
+  testLive("With --verbose redis-lock says that it waits for a name that something else has", function* () {
+    const name = freshName("cli")
+    const redis = yield* client()
+    yield* Effect.promise(() => redis.hset(name, "colour", "red"))
+    const { code, stderr } = yield* redisLock(["run", "--verbose", "--wait", "200ms", name, "--", "true"])
+    assert.strictEqual(code, 75)
+    assert.include(stderr, `redis-lock: waiting for "${name}": something that is no lock has this name\n`)
+    yield* Effect.promise(() => redis.del(name))
   })
 })
 

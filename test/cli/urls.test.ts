@@ -110,7 +110,7 @@ describe("redis-lock with several URLs", () => {
     function* () {
       const mistakes = [
         [["redis://:s3cret@127.0.0.1:1", "redis://:s3cret@127.0.0.1:x"], "URL 2: the port must be"],
-        [["redis://:s3cret@127.0.0.1:1", "redis://127.0.0.1:1/2"], "the same server"],
+        [["redis://:s3cret@127.0.0.1:1", "redis://127.0.0.1:1/2"], "URL 2: it leads to the same server as URL 1"],
         [["rediss://:s3cret@127.0.0.1:1?ca=/nowhere"], "the file that ca names cannot be read"],
         [["redis://127.0.0.1:1", ""], "URL 2: it is empty"]
       ] as const

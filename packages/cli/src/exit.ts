@@ -43,6 +43,9 @@ export class ExitWith extends Data.TaggedError("ExitWith")<{
   readonly message: string
 }> {}
 
+/** As the command line counts its URLs. */
+const nth = (_: string, index: string): string => `URL ${Number(index) + 1}`
+
 /** The exit of a failure to use the locks at all: Redis cannot be reached, or refuses; or a name or an option is wrong. */
 export const failed = (
   error: LockStoreError | RedisDriver.RedisDriverError | InvalidLockName | InvalidLockOptions
@@ -56,6 +59,8 @@ export const failed = (
       )
     case "InvalidLockName":
     case "InvalidLockOptions":
-      return Effect.fail(new ExitWith({ code: ExitCode.usage, message: error.message }))
+      return Effect.fail(
+        new ExitWith({ code: ExitCode.usage, message: error.message.replaceAll(/\burls\[(\d+)\]/g, nth) })
+      )
   }
 }

@@ -35,7 +35,7 @@ export const awaitLossWarning = (hold: Hold, graceMillis: number): Effect.Effect
       graceMillis: Math.max(0, remaining - graceMillis / 10)
     }),
     onFailure: (lost) => ({
-      message: lost.message,
+      message: lost.reason === "HeldTooLong" ? `${hold.title} was held for its --max-hold.` : lost.message,
       graceMillis: graceAfter(lost, graceMillis)
     })
   })

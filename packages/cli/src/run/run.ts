@@ -111,7 +111,7 @@ const acquireOrTell = (what: Wanted, wait: Option.Option<Duration.Duration>) =>
 const tellWaiting = (name: string) =>
   Lock.inspect(name).pipe(
     Effect.flatMap((state) => {
-      const held = heldBy(state)
+      const held = heldBy(state) ?? (state.kind === "other" ? "something that is no lock has this name" : undefined)
       return say(`waiting for ${quoted(name)}${held === undefined ? "" : `: ${held}`}`)
     }),
     Effect.catchTag("LockStoreError", ({ message }) => say(`waiting for ${quoted(name)}: ${message}`))
