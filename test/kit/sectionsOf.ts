@@ -42,3 +42,5 @@ export const sectionsOf = {
   RedLock: under(RedLock.make(["a", "b", "c"].map((name) => Lock.make(name)))),
   PermitSemaphore: (body, options?) => PermitSemaphore.withPermits(body, permits, 1, options)
 } satisfies Record<string, Section>
+
+export type SectionKind = keyof typeof sectionsOf
