@@ -1,12 +1,13 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { client, clientOver } from "../kit/clients.ts"
+import { client, clientOver, untoldClient } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { enter, queueUp } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { belongsTo, lockKey, subscribers, waiterSleeps } from "../kit/server/conditions.ts"
 import { behindProxy, onServer } from "../kit/server/onServer.ts"
 import { testLive } from "../kit/test.ts"
+import { undisturbed } from "../kit/undisturbed.ts"
 import { commandsRun } from "../kit/server/commandsOf.ts"
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
@@ -30,8 +31,8 @@ testLive("A subscription that breaks is made again, and wakes the waiter when th
 
 testLive("A subscription that is made again wakes the waiter, which may have missed the release", function* () {
   const { proxy, redis, server } = yield* behindProxy()
-  const holder = yield* enter(yield* client(server, patient), "report")
-  const waiting = yield* clientOver(yield* bare(server), { ...patient, subscriptions: proxy })
+  const holder = yield* enter(yield* untoldClient(server, patient), "report")
+  const waiting = yield* clientOver(yield* bare(server), { ...patient, label: "", subscriptions: proxy })
   const waiter = yield* queueUp(waiting, "report")
   yield* waiterSleeps(redis, "report")
   yield* proxy.cut
@@ -50,37 +51,43 @@ testLive("A subscription that is made again wakes the waiter, which may have mis
 testLive(
   "A subscription that breaks on a network that loses everything is noticed by its silence and made again",
   function* () {
-    const { proxy, redis, server } = yield* behindProxy()
-    const holder = yield* enter(yield* client(server, patient), "report")
-    const options = { ...patient, subscriptions: proxy, commandTimeout: 200 }
-    const waiter = yield* queueUp(yield* clientOver(yield* bare(server), options), "report")
-    yield* waiterSleeps(redis, "report")
-    yield* proxy.dropReplies
-    yield* holder.end
-    yield* Effect.flatten(holder.exit)
-    // nobody else has closed the connection
-    yield* subscribers(redis, "report", 0)
-    assert.isUndefined(waiter.fiber.pollUnsafe(), "was woken without the subscription")
-    yield* proxy.resume
-    const next = yield* waiter.entered
-    yield* next.finish
+    yield* undisturbed("100 millis", function* (watch) {
+      const { proxy, redis, server } = yield* behindProxy()
+      yield* watch(redis)
+      const holder = yield* enter(yield* untoldClient(server, patient), "report")
+      const options = { ...patient, label: "", subscriptions: proxy, commandTimeout: 200 }
+      const waiter = yield* queueUp(yield* clientOver(yield* bare(server), options), "report")
+      yield* waiterSleeps(redis, "report")
+      yield* proxy.dropReplies
+      yield* holder.end
+      yield* Effect.flatten(holder.exit)
+      // nobody else has closed the connection
+      yield* subscribers(redis, "report", 0)
+      assert.isUndefined(waiter.fiber.pollUnsafe(), "was woken without the subscription")
+      yield* proxy.resume
+      const next = yield* waiter.entered
+      yield* next.finish
+    })
   }
 )
 
 testLive("A subscription without messages is not taken for broken", function* () {
-  const { proxy, redis, server } = yield* behindProxy()
-  const holder = yield* enter(yield* client(server, patient), "report")
-  const waiter = yield* queueUp(yield* client(proxy, { ...patient, commandTimeout: 100 }), "report")
-  yield* waiterSleeps(redis, "report")
-  const connections = Effect.promise(async () => String(await redis.client("LIST")).match(/^id=\d+/gm) ?? [])
-  const before = yield* connections
-  const pings = commandsRun(redis, "ping")
-  yield* eventually("both connections were asked twice for a sign of life", pings, (count) => count >= 4)
-  // the holder may open one for messages meanwhile
-  assert.includeMembers(yield* connections, before)
-  yield* holder.end
-  const next = yield* waiter.entered
-  yield* next.finish
+  yield* undisturbed("100 millis", function* (watch) {
+    const { proxy, redis, server } = yield* behindProxy()
+    yield* watch(redis)
+    const holder = yield* enter(yield* untoldClient(server, patient), "report")
+    const waiter = yield* queueUp(yield* client(proxy, { ...patient, label: "", commandTimeout: 100 }), "report")
+    yield* waiterSleeps(redis, "report")
+    const connections = Effect.promise(async () => String(await redis.client("LIST")).match(/^id=\d+/gm) ?? [])
+    const before = yield* connections
+    const pings = commandsRun(redis, "ping")
+    yield* eventually("both connections were asked twice for a sign of life", pings, (count) => count >= 4)
+    // the holder may open one for messages meanwhile
+    assert.includeMembers(yield* connections, before)
+    yield* holder.end
+    const next = yield* waiter.entered
+    yield* next.finish
+  })
 })
 
 testLive("Waiters ask by themselves when a message is lost on a connection that looks alive", function* () {

@@ -1,6 +1,6 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { client } from "../kit/clients.ts"
+import { client, untoldClient } from "../kit/clients.ts"
 import { soon } from "../kit/eventually.ts"
 import { loss } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
@@ -57,8 +57,8 @@ for (const [what, leaseTime] of [
 
 testLive("A server that restarts empty wakes its waiters", function* () {
   const { redis, server } = yield* onServer()
-  const patient = { fallbackInterval: "5 minutes", watchdogLeaseTime: "5 minutes" } as const
-  const old = yield* enter(yield* client(server, patient), "report", { leaseTime: "5 minutes" })
+  const patient = { fallbackInterval: "5 minutes", watchdogLeaseTime: "5 minutes", label: "" } as const
+  const old = yield* enter(yield* untoldClient(server, patient), "report", { leaseTime: "5 minutes" })
   const waiter = yield* queueUp(yield* client(server, patient), "report", { persistent: true })
   yield* waiterSleeps(redis, "report")
   yield* server.restart

@@ -42,8 +42,8 @@ export const clientOf = <E>(locks: Layer.Layer<RedisLock.RedisLock, E>): Effect.
 export const client = (at: { readonly url: string }, options?: ClientOptions) => clientOf(locks(at, options))
 
 /** A client that is told of no losses and stores no label, which it would do after a second: the server runs for it only what it is asked to. */
-export const untoldClient = ({ url }: { readonly url: string }) =>
-  RedisLock.layer({ fallbackInterval: "200 millis", label: "" }).pipe(
+export const untoldClient = ({ url }: { readonly url: string }, options?: RedisLock.RedisLockOptions) =>
+  RedisLock.layer({ fallbackInterval: "200 millis", label: "", ...options }).pipe(
     Layer.updateService(RedisDriver.RedisDriver, (driver) => ({ ...driver, invalidations: undefined })),
     Layer.provide(IoRedis.layer({ url, connectTimeout: "1 minute", ioredis: reconnectsAtOnce })),
     clientOf

@@ -73,7 +73,10 @@ export const subscribers = (redis: Redis, lock: string, count: number, prefix = 
     ([, subscribed]) => Number(subscribed) === count
   )
 
-/** Waits until a waiter for a held lock sleeps. Only the holder and that waiter may have run scripts on this server. */
+/**
+ * Waits until a waiter for a held lock sleeps. Only the holder and that waiter may have run scripts on this server, and no others than to acquire:
+ * neither has a label, and the holder is not told of losses.
+ */
 export const waiterSleeps = Effect.fnUntraced(function* (redis: Redis, lock: string) {
   // each client's first, refused because the server's clock is not known yet; the holder's; the waiter's before and after it
   // has subscribed
