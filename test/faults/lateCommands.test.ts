@@ -31,7 +31,11 @@ import { onServers } from "./quorumSite.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { testLiveQuietly, testLive } from "../kit/test.ts"
 
-const commandTimeout = 400
+/** A command may take effect for so long after it was sent. */
+const commandTimeoutMillis = 400
+
+/** Nobody gives up a command that a busy machine answers late: what the tests lose fails at once. */
+const commandTimeout = "1 minute"
 
 type Args = ReadonlyArray<string | number>
 
@@ -64,6 +68,7 @@ const losing = <E>(over: Layer.Layer<RedisDriver.RedisDriver, E>) => {
     RedisDriver.RedisDriver,
     Effect.map(RedisDriver.RedisDriver, (driver) => ({
       ...driver,
+      commandTimeoutMillis,
       eval: (script: RedisDriver.RedisScript, keys: ReadonlyArray<string>, args: Args) =>
         Effect.suspend(() => {
           if (isCut) return Effect.fail(RedisDriver.makeError(new Error("The client is offline")))

@@ -125,8 +125,9 @@ testLive("A lock on five servers leaves nothing on a member that runs the acquis
   yield* slow[0]!.delay("700 millis")
   const error = failure(yield* Effect.exit(Lock.withLock(Effect.void, lock, { waitTime: 0 })))
   assert.instanceOf(error, QuorumNotReached)
+  const late = error.failures.filter(({ member }) => member !== new URL(places[0]!.server.url).host)
   assert.deepStrictEqual(
-    error.failures.map(({ reason }) => reason),
+    late.map(({ reason }) => reason),
     ["TimedOut", "TimedOut"]
   )
   yield* eventually("the late ones have run it", commandsRun(places[1]!.redis, "evalsha"), (calls) => calls >= 4)

@@ -57,7 +57,11 @@ const received = (redis: Redis) =>
 const drivers: Record<string, (url: string) => Layer.Layer<RedisDriver.RedisDriver, unknown>> = {
   ioredis: (url: string) => IoRedis.layer({ url, commandTimeout: "1 minute", ioredis: { retryStrategy: () => 20 } }),
   "Effect's Redis (node-redis)": (url: string) =>
-    Layer.provide(RedisDriver.layerRedisWith({ commandTimeout: "1 minute" }), NodeRedis.layer({ url }))
+    Layer.provide(
+      RedisDriver.layerRedisWith({ commandTimeout: "1 minute" }),
+      // node-redis has a time-out of its own, five seconds, for commands that it has not sent yet
+      NodeRedis.layer({ url, commandOptions: { timeout: 60_000 } })
+    )
 }
 
 describe.each(Object.entries(drivers))("a script that the server does not know: %s", (_, layerOf) => {

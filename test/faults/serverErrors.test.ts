@@ -42,7 +42,8 @@ const load = Effect.fnUntraced(function* (redis: Redis, other: Redis) {
   const config = (name: string, value: string) => Effect.promise(() => other.config("SET", name, value))
   yield* config("loading-process-events-interval-bytes", "1024")
   yield* config("key-load-delay", "2000")
-  yield* Effect.promise(() => other.call("DEBUG", "POPULATE", "5000"))
+  // for a minute, which nobody waits for
+  yield* Effect.promise(() => other.call("DEBUG", "POPULATE", "30000"))
   const reloaded = redis.call("DEBUG", "RELOAD")
   yield* eventually(
     "it is loading",
@@ -135,7 +136,7 @@ describe("a server that refuses", { concurrent: true }, () => {
 
   testLive("A release at a server with too few replicas (NOREPLICAS) is repeated until they are back", function* () {
     const { redis, server } = yield* onServer()
-    const mine = yield* client(server, { watchdogLeaseTime: "5 minutes" })
+    const mine = yield* client(server, { watchdogLeaseTime: "5 minutes", releaseTimeout: "1 minute" })
     const held = yield* enter(mine, "ledger")
     yield* Effect.promise(() => redis.config("SET", "min-replicas-to-write", "1"))
     yield* Effect.promise(() => redis.config("RESETSTAT"))
@@ -190,7 +191,7 @@ describe("a server that refuses", { concurrent: true }, () => {
 
   testLive("A release waits for a script that runs for too long (BUSY)", function* () {
     const { redis, server } = yield* onServer({ args: ["--lua-time-limit", "50"] })
-    const mine = yield* client(server, { watchdogLeaseTime: "5 minutes" })
+    const mine = yield* client(server, { watchdogLeaseTime: "5 minutes", releaseTimeout: "1 minute" })
     const held = yield* enter(mine, "ledger")
     const other = yield* bare(server)
     const busy = other.eval("while true do end", 0).catch(String)

@@ -270,13 +270,13 @@ suitesOn(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (tes
       const client = yield* clusterClient(cluster, { commandTimeout: "300 millis" })
       const finish = yield* cluster.beginMoveSlot(slot, other)
       const asked = Effect.exit(client.run(Lock.withLock(Effect.void, lock, { waitTime: 0 })))
-      // one that times out while it is on its way is told so
+      // one that times out, or arrives too late, is told so
       const error = yield* eventually(
         "a command fails because its slot is open",
         async () => storeError(await Effect.runPromise(asked)),
-        ({ reason }) => reason !== "TimedOut"
+        ({ reason }) => reason === "ClusterDown"
       )
-      assert.deepInclude(error, { _tag: "LockStoreError", reason: "ClusterDown", isTransient: true })
+      assert.isTrue(error.isTransient)
       yield* finish
       yield* client.run(Lock.withLock(Effect.void, lock))
     })
