@@ -75,7 +75,7 @@ testLive("Waiters with --fair are shown in their order, and release --force wake
   const redis = yield* client()
   const queue = `redisson_lock_queue:{${name}}`
   const waiting = (count: number) => until(`${count} wait`, async () => (await redis.llen(queue)) === count)
-  const holder = yield* start(["run", "--fair", "--lease", "2s", name, "--", ...untilTold])
+  const holder = yield* start(["run", "--fair", "--lease", "9s", name, "--", ...untilTold])
   yield* holder.says("in\n")
   const first = yield* start(["run", "--fair", name, "--", ...untilTold])
   yield* waiting(1)

@@ -20,6 +20,9 @@ const exists = (redis: Redis, name: string) =>
     (count) => count === 1
   )
 
+/** Short, as some tests wait for its end, and longer than a busy machine stops a process that has just started. */
+const lease = "4s"
+
 /** Ends politely when it gets SIGTERM. What the shell says of its `sleep` is not of interest. */
 const obedient = [
   "sh",
@@ -82,7 +85,7 @@ describe("when Redis says that the lock is not ours", { concurrent: true }, () =
     testLive(`After the loss of the lock SIGKILL ends ${what}`, function* () {
       const name = freshName("cli")
       const redis = yield* client()
-      const running = yield* start(["run", "--lease", "1s", name, "--", ...command])
+      const running = yield* start(["run", "--lease", lease, name, "--", ...command])
       const parent = yield* running.number("parent")
       const child = yield* running.number("child")
       yield* Effect.promise(() => redis.del(name))
@@ -95,7 +98,7 @@ describe("when Redis says that the lock is not ours", { concurrent: true }, () =
   testLive("After the loss of the lock, the lock of another owner is left alone", function* () {
     const name = freshName("cli")
     const redis = yield* client()
-    const running = yield* start(["run", "--lease", "1s", name, "--", ...obedient])
+    const running = yield* start(["run", "--lease", lease, name, "--", ...obedient])
     yield* running.number("pid")
     const other = "00000000-0000-0000-0000-000000000000:1"
     yield* Effect.promise(() => redis.multi().del(name).hset(name, other, 1).exec())
@@ -180,11 +183,13 @@ describe("when Redis cannot be reached any more", { concurrent: true }, () => {
     yield* running.says("ready\n")
     yield* proxy.dropConnections
     // renewed on a new connection
-    const before = yield* Effect.promise(() => redis.pttl(name))
-    yield* until("its lease has run for a second", async () => (await redis.pttl(name)) < before - 1000)
-    yield* until("it is renewed", async () => (await redis.pttl(name)) > before - 1000)
+    yield* until("its lease has run for a second", async () => (await redis.pttl(name)) < 8000)
+    yield* until("it is renewed", async () => (await redis.pttl(name)) > 8000)
     yield* running.write("\n")
-    assert.deepStrictEqual(yield* running.ended, { code: 4, stdout: "ready\n", stderr: "" })
+    const { code, stderr, stdout } = yield* running.ended
+    assert.deepStrictEqual([code, stdout], [4, "ready\n"])
+    // at most what says why it took long to connect
+    assert.notMatch(stderr, /lost|renewed|Stopping/)
     assert.isFalse(yield* exists(redis, name))
   })
 
@@ -250,7 +255,7 @@ testLive(
   function* () {
     const name = freshName("cli")
     const redis = yield* client()
-    const running = yield* start(["run", "--lease", "1s", name, "--", ...stubborn])
+    const running = yield* start(["run", "--lease", lease, name, "--", ...stubborn])
     const parent = yield* running.number("parent")
     const child = yield* running.number("child")
     yield* running.signal("SIGSTOP")

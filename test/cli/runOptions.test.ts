@@ -10,6 +10,19 @@ import { redisUrl } from "../kit/server/redisUrl.ts"
 import { client, endings, holdElsewhere, redisLock, start } from "./redisLock.ts"
 import { testLive } from "../kit/test.ts"
 
+/**
+ * Has a command that stops itself, or waits, run for as long as `flag` says, which is long enough for the shell to begin: it does not end
+ * before it has set its trap.
+ */
+const limited = Effect.fnUntraced(function* (flag: string, flags: ReadonlyArray<string>, then: string) {
+  const script = `trap "echo bye; exit 5" TERM; echo ready; ${then}`
+  for (let millis = 300; ; millis *= 2) {
+    const args = ["run", flag, `${millis}ms`, ...flags, "--", "sh", "-c", script]
+    const ended = yield* redisLock(args)
+    if (ended.stdout !== "" || millis > 60_000) return ended
+  }
+})
+
 describe("run --timeout", () => {
   testLive(
     "A command that runs longer than --timeout gets SIGTERM, and redis-lock exits with 124 and frees the lock",
@@ -27,9 +40,8 @@ describe("run --timeout", () => {
   )
 
   testLive("A stopped command also handles the SIGTERM of --timeout", function* () {
-    const script = 'trap "echo bye; exit 5" TERM; kill -STOP $$'
-    const ended = yield* redisLock(["run", "--timeout", "300ms", freshName("cli"), "--", "sh", "-c", script])
-    assert.deepStrictEqual([ended.code, ended.stdout], [124, "bye\n"])
+    const ended = yield* limited("--timeout", [freshName("cli")], "kill -STOP $$")
+    assert.deepStrictEqual([ended.code, ended.stdout], [124, "ready\nbye\n"])
   })
 })
 
@@ -39,10 +51,10 @@ describe("run --max-hold", () => {
       `A command that holds its ${flags.length === 0 ? "lock" : "permit"} for longer than --max-hold is stopped, and redis-lock exits with 70`,
       function* () {
         const name = freshName("cli")
-        const script = 'trap "echo bye; exit 5" TERM; sleep 60 & wait'
-        // by then the shell has begun
-        const ended = yield* redisLock(["run", "--max-hold", "1s", ...flags, name, "--", "sh", "-c", script])
-        assert.deepStrictEqual([ended.code, ended.stdout], [70, "bye\n"])
+        const ended = yield* limited("--max-hold", [...flags, name], "sleep 60 & wait")
+        assert.deepStrictEqual([ended.code, ended.stdout], [70, "ready
+bye
+"])
         assert.include(ended.stderr, `"${name}" was held for its --max-hold. Stopping the command.`)
         assert.include(ended.stderr, "Stopping the command.")
         const next = yield* redisLock(["run", "--wait", "10s", ...flags, name, "--", "true"])
@@ -53,9 +65,8 @@ describe("run --max-hold", () => {
   }
 
   testLive("A stopped command also handles the SIGTERM of --max-hold", function* () {
-    const script = 'trap "echo bye; exit 5" TERM; kill -STOP $$'
-    const ended = yield* redisLock(["run", "--max-hold", "1s", freshName("cli"), "--", "sh", "-c", script])
-    assert.deepStrictEqual([ended.code, ended.stdout], [70, "bye\n"])
+    const ended = yield* limited("--max-hold", [freshName("cli")], "kill -STOP $$")
+    assert.deepStrictEqual([ended.code, ended.stdout], [70, "ready\nbye\n"])
   })
 })
 

@@ -5,7 +5,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { NodeRedis } from "@effect/platform-node"
 import { assert, describe } from "@effect/vitest"
-import { Effect, Layer, ManagedRuntime } from "effect"
+import { Effect, Layer, ManagedRuntime, Schedule } from "effect"
 import { RedisDriver } from "effect-redis-lock"
 import { afterAll } from "vitest"
 import { eventually } from "../kit/eventually.ts"
@@ -153,11 +153,14 @@ for (const [where, driver] of Object.entries(drivers)) {
       assert.strictEqual(yield* storage.register(runnerOf(3), true), 1)
     })
 
+    /** Of a process with a short lease, whose commands Redis refuses as late where a busy machine delays them for a third of it. */
+    const again = <A, E>(self: Effect.Effect<A, E>) => Effect.retry(self, { schedule: Schedule.spaced(20) })
+
     test("A runner that falls silent is listed for one lease and keeps its machine id for the retention, after which it is given to another", function* () {
       const process = processes()
       const silent = yield* process({ lease: "2 seconds" })
       const other = yield* process()
-      assert.strictEqual(yield* silent.register(runnerOf(1), true), 1)
+      assert.strictEqual(yield* again(silent.register(runnerOf(1), true)), 1)
       assert.strictEqual(yield* other.register(runnerOf(2), true), 2)
       yield* eventually("the silent runner is not listed any more", other.getRunners, (all) => all.length === 1)
       // for as long as it may only be stopped
@@ -176,7 +179,7 @@ for (const [where, driver] of Object.entries(drivers)) {
       const stopped = yield* process({ lease: "1 second" })
       const other = yield* process()
       const shards = shardsUpTo(20)
-      yield* stopped.acquire(addressOf(1), shards)
+      yield* again(stopped.acquire(addressOf(1), shards))
       yield* eventually(
         "another runner can take a shard",
         other.acquire(addressOf(2), shards.slice(0, 10)),
@@ -184,7 +187,7 @@ for (const [where, driver] of Object.entries(drivers)) {
       )
       assert.deepStrictEqual(yield* stopped.refresh(addressOf(1), shards), [])
       // the others are free, and are acquired by whoever comes first
-      assert.deepStrictEqual(idsOf(yield* stopped.acquire(addressOf(1), shards)), idsOf(shards.slice(10)))
+      assert.deepStrictEqual(idsOf(yield* other.acquire(addressOf(3), shards)), idsOf(shards.slice(10)))
     })
 
     test("A process that registers at the address of another gets its machine id, and its shards when the leases are over", function* () {
@@ -192,21 +195,21 @@ for (const [where, driver] of Object.entries(drivers)) {
       const former = yield* process({ lease: "2 seconds" })
       const next = yield* process()
       const shards = shardsUpTo(3)
-      yield* former.register(runnerOf(1), true)
-      yield* former.acquire(addressOf(1), shards.slice(0, 2))
+      yield* again(former.register(runnerOf(1), true))
+      yield* again(former.acquire(addressOf(1), shards.slice(0, 2)))
       assert.strictEqual(yield* next.register(runnerOf(1), true), 1)
       // of one process at this address the shards are, or of the other, never of both
-      assert.deepStrictEqual(yield* former.refresh(addressOf(1), shards), [])
-      assert.deepStrictEqual(yield* former.acquire(addressOf(1), shards), [])
+      assert.deepStrictEqual(yield* again(former.refresh(addressOf(1), shards)), [])
+      assert.deepStrictEqual(yield* again(former.acquire(addressOf(1), shards)), [])
       assert.include(idsOf(yield* next.acquire(addressOf(1), shards)), 3)
-      yield* former.unregister(addressOf(1))
+      yield* again(former.unregister(addressOf(1)))
       assert.strictEqual((yield* next.getRunners).length, 1)
       yield* eventually(
         "the next process has the shards",
         next.acquire(addressOf(1), shards),
         (acquired) => acquired.length === 3
       )
-      yield* former.releaseAll(addressOf(1))
+      yield* again(former.releaseAll(addressOf(1)))
       assert.deepStrictEqual(idsOf(yield* next.refresh(addressOf(1), shards)), [1, 2, 3])
     })
 
