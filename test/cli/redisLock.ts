@@ -33,6 +33,8 @@ export interface Running {
   readonly write: (text: string) => Effect.Effect<void>
   /** Waits until stdout has this text, or has it that often. */
   readonly says: (text: string, times?: number) => Effect.Effect<void>
+  /** Whether stdout has this text. */
+  readonly hasSaid: (text: string) => boolean
   /** Waits until stdout has this text with a number behind it: the number. */
   readonly number: (label: string) => Effect.Effect<number>
   /** Waits until it has exited, and everybody has closed its stdout and stderr. */
@@ -83,6 +85,7 @@ export const start = (args: ReadonlyArray<string>, options: Options = {}): Effec
       pid: child.pid!,
       signal: (signal) => Effect.sync(() => void child.kill(signal)),
       write: (text) => Effect.sync(() => void child.stdin.write(text)),
+      hasSaid: (text) => stdout.includes(text),
       says: (text, times = 1) => until(`it says "${text}"`, () => stdout.split(text).length > times),
       number: (label) =>
         Effect.gen(function* () {

@@ -7,7 +7,7 @@ import { assert, describe } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Schedule } from "effect"
 import { Lock, ReadWriteLock, type RedisLock, SpinLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { type Client, client, clientOver } from "../kit/clients.ts"
+import { type Client, client, clientOver, untoldClient } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { scriptsRun } from "../kit/server/commandsOf.ts"
@@ -136,10 +136,10 @@ describe("a spin lock", () => {
   testLive("takes no place as it waits, and is handed over to a client that listens as it is released", function* () {
     const { redis, server } = yield* onServer()
     const spin = SpinLock.make("ledger", { schedule: Schedule.spaced("1 hour") })
-    const clients = yield* Effect.forEach(Array.from({ length: 3 }), () => client(server, patient))
+    const clients = yield* Effect.forEach(Array.from({ length: 3 }), () => untoldClient(server, patient))
     const [holder, ...others] = clients as [Client, Client, Client]
     const section = yield* sectionUntilTold((body) => holder.run(Lock.withLock(body, spin)))
-    const spinner = yield* client(server, patient)
+    const spinner = yield* untoldClient(server, patient)
     yield* spinner.run(Lock.withLockIfAvailable(Effect.void, spin))
     const before = yield* scriptsRun(redis)
     const spins = yield* Effect.forkChild(spinner.run(Lock.withLock(Effect.void, spin)))
@@ -187,11 +187,11 @@ describe("a section that blocks the event loop from its first moment, for longer
       `keeps ${title}: its confirmation was on the way, and the reply is read before anybody judges`,
       function* () {
         const { redis, server } = yield* onServer()
-        const first = yield* client(server, silent)
+        const first = yield* untoldClient(server, silent)
         const holder = yield* sectionUntilTold((body) =>
           first.run(Lock.withLock(body, lock === readLock ? writeLock : lock))
         )
-        const waiter = yield* client(server, silent)
+        const waiter = yield* untoldClient(server, silent)
         const judged = yield* Effect.gen(function* () {
           yield* block(2500)
           const holding = yield* Lock.currentHolding(lock)
@@ -214,7 +214,7 @@ describe("a section that blocks the event loop from its first moment, for longer
   testLive("loses the lock if its confirmation did not arrive", function* () {
     const { proxy, redis, server } = yield* behindProxy()
     const lock = Lock.make("ledger")
-    const direct = yield* client(server, silent)
+    const direct = yield* untoldClient(server, silent)
     const holder = yield* sectionUntilTold((body) => direct.run(Lock.withLock(body, lock)))
     const waiter = yield* clientOver(yield* bare(proxy), { ...silent, subscriptions: server })
     const waiting = yield* Effect.andThen(
