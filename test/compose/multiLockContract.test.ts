@@ -206,7 +206,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         yield* Effect.gen(function* () {
           assert.strictEqual(yield* Lock.holdCount(a).pipe(Lock.withLock(a)), 2)
           assert.strictEqual(yield* Lock.holdCount(inner).pipe(Lock.withLock(inner)), 2)
-          assert.strictEqual(yield* Lock.holdCount(outer).pipe(Lock.withLock(outer), Effect.timeout("10 seconds")), 2)
+          assert.strictEqual(yield* Lock.holdCount(outer).pipe(Lock.withLock(outer), Effect.timeout("4 minutes")), 2)
           assert.strictEqual(yield* Lock.holdCount(a), 1)
           const { token } = yield* Lock.currentHolding(outer)
           assert.deepStrictEqual(Object.keys(token), [inner.name, c])

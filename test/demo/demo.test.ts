@@ -3,10 +3,11 @@
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Schedule, Stream } from "effect"
+import { Effect, FileSystem, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
+import { eventually } from "../kit/eventually.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { isLasting } from "../kit/server/lastingKeys.ts"
 import { bare } from "../kit/server/bareRedis.ts"
@@ -95,12 +96,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("demo", (it) => {
       assert.deepStrictEqual(yield* fs.readDirectory(directory), [], "temporary files")
 
       // what the killed worker held goes when its lease is over
-      const left = yield* Effect.repeat(leftInRedis, {
-        until: (keys) => keys.length === 0,
-        schedule: Schedule.spaced("100 millis"),
-        times: 100
-      })
-      assert.deepStrictEqual(left, [])
+      yield* eventually("nothing of it is left", leftInRedis, (keys) => keys.length === 0)
     }),
     180_000
   )

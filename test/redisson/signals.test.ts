@@ -7,6 +7,7 @@ import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { Lock, LockStore, LockStoreError, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { elapsed, held, dyingClient, otherClient, storeAt } from "./kit.ts"
+import { soon } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 import { testLive } from "../kit/test.ts"
@@ -28,7 +29,7 @@ describe("signals", () => {
       yield* waiterSleepsOn(`redisson_lock__channel:{${lock.name}}`)
       yield* otherClient(Lock.forceRelease(lock))
       yield* holder.letGo
-      assert.strictEqual(yield* Effect.timeout(Fiber.join(next), "10 seconds"), "in")
+      assert.strictEqual(yield* soon("it is woken", Fiber.join(next)), "in")
     }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(patient, observedStore(storeAt(redisUrl)))))
   )
 
@@ -64,7 +65,7 @@ describe("signals", () => {
       assert.isBelow(refusals, 0)
       yield* otherClient(Lock.forceRelease(lock))
       yield* holder.letGo
-      assert.deepStrictEqual(yield* Effect.timeout(Fiber.join(waiters), "10 seconds"), ["in", "in"])
+      assert.deepStrictEqual(yield* soon("they are woken", Fiber.join(waiters)), ["in", "in"])
     }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(patient, unserved)))
   })
 })

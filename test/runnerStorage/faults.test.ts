@@ -16,13 +16,13 @@ import { join } from "node:path"
 import { eventually, until } from "../kit/eventually.ts"
 import { bare, reconnectsAtOnce } from "../kit/server/bareRedis.ts"
 import { serverTime } from "../kit/server/serverTime.ts"
-import { addressOf, idsOf, runnerOf, shardsUpTo, storageOver, type StorageOptions } from "./storages.ts"
+import { addressOf, again, idsOf, runnerOf, shardsUpTo, storageOver, type StorageOptions } from "./storages.ts"
 import { testLive } from "../kit/test.ts"
 
 type Storage = RunnerStorage.RunnerStorage["Service"]
 
-const over = ({ url }: { readonly url: string }, commandTimeout = 3000) =>
-  IoRedis.layer({ url, commandTimeout, ioredis: reconnectsAtOnce })
+const over = ({ url }: { readonly url: string }) =>
+  IoRedis.layer({ url, commandTimeout: "30 seconds", ioredis: reconnectsAtOnce })
 
 const storageServer = Effect.fnUntraced(function* () {
   const server = yield* RedisServer.start()
@@ -71,10 +71,15 @@ describe("what the runner storage sends and leaves behind", () => {
   testLive("Its keys carry one hash tag, and expire when no runner needs them any more", function* () {
     const { process, redis } = yield* storageServer()
     const storage = yield* process({ lease: "500 millis", retention: 500, prefix: "orders" })
-    yield* storage.register(runnerOf(1), true)
-    yield* storage.acquire(addressOf(1), shardsUpTo(3))
-    const keys = yield* Effect.promise(() => redis.keys("*"))
-    assert.deepStrictEqual(keys.sort(), ["{orders}:runners", "{orders}:shards"])
+    yield* eventually(
+      "it has two keys",
+      Effect.gen(function* () {
+        yield* again(storage.register(runnerOf(1), true))
+        yield* again(storage.acquire(addressOf(1), shardsUpTo(3)))
+        return yield* Effect.promise(() => redis.keys("*"))
+      }),
+      (keys) => keys.toSorted().join() === "{orders}:runners,{orders}:shards"
+    )
     yield* eventually(
       "nothing is left",
       () => redis.dbsize(),
@@ -88,7 +93,7 @@ describe("what the runner storage sends and leaves behind", () => {
       const { process, redis } = yield* storageServer()
       const [long, short] = [yield* process(), yield* process({ lease: "1 second" })]
       yield* long.acquire(addressOf(1), shardsUpTo(1))
-      yield* short.acquire(addressOf(2), shardsUpTo(2))
+      yield* again(short.acquire(addressOf(2), shardsUpTo(2)))
       assert.isAbove(yield* Effect.promise(() => redis.pttl("{effect_cluster}:shards")), 10_000)
     }
   )
@@ -145,7 +150,7 @@ describe("machine ids that run out", () => {
       const { process, redis } = yield* storageServer()
       const brief = yield* process({ lease: "1 second" })
       const lasting = yield* process()
-      yield* brief.register(runnerOf(1), true)
+      yield* again(brief.register(runnerOf(1), true))
       yield* eventually("the first runner counts as dead", brief.getRunners, (runners) => runners.length === 0)
       for (let port = 2; port <= 1024; port++) yield* lasting.register(runnerOf(port), true)
       assert.strictEqual(yield* Effect.promise(() => redis.hlen("{effect_cluster}:runners")), 1024)
@@ -172,7 +177,7 @@ describe("a process that was stopped", () => {
     ).pipe(Layer.provide(over(server)))
     const storage = yield* storageOver(driver, { lease: "1 second" })
     const shards = shardsUpTo(3)
-    yield* storage.acquire(addressOf(1), shards)
+    yield* again(storage.acquire(addressOf(1), shards))
     isStopped = true
     const refresh = yield* Effect.forkScoped(storage.refresh(addressOf(1), shards))
     const acquire = yield* Effect.forkScoped(storage.acquire(addressOf(1), shards))
@@ -188,14 +193,14 @@ describe("leases that have ended", () => {
     const { process, redis, server } = yield* storageServer()
     const storage = yield* process({ lease: "1 second" })
     const shards = shardsUpTo(3)
-    yield* storage.register(runnerOf(1), true)
-    yield* storage.acquire(addressOf(1), shards)
+    yield* again(storage.register(runnerOf(1), true))
+    yield* again(storage.acquire(addressOf(1), shards))
     yield* server.pause
     yield* Effect.sleep(1000)
     assert.deepStrictEqual(yield* storage.refresh(addressOf(1), shards), [])
     yield* server.resume
     // that it is alive it says beside it
-    yield* storage.refresh(addressOf(1), shards)
+    yield* again(storage.refresh(addressOf(1), shards))
     yield* eventually("it is listed again", storage.getRunners, (runners) => runners.length === 1)
     assert.strictEqual(yield* Effect.promise(() => redis.hlen("{effect_cluster}:runners")), 1)
   })
@@ -212,6 +217,7 @@ const losing = (at: { readonly url: string }) => {
     RedisDriver.RedisDriver,
     Effect.map(RedisDriver.RedisDriver, (driver) => ({
       ...driver,
+      commandTimeoutMillis: 500,
       eval: (...args: Parameters<typeof driver.eval>) =>
         Effect.suspend(() => {
           if (args[0].name !== loses) return driver.eval(...args)
@@ -220,7 +226,7 @@ const losing = (at: { readonly url: string }) => {
           return Effect.fail(RedisDriver.makeError(new Error("ERR held back")))
         })
     }))
-  ).pipe(Layer.provide(over(at, 500)))
+  ).pipe(Layer.provide(over(at)))
   return { driver, late, loseNext: (script: string) => void (loses = script) }
 }
 

@@ -11,7 +11,7 @@ import type { Redis } from "ioredis"
 import { impossible, skewedServers } from "../faults/skewedServers.ts"
 import { eventually } from "../kit/eventually.ts"
 import { bare, reconnectsAtOnce } from "../kit/server/bareRedis.ts"
-import { addressOf, idsOf, runnerOf, shardsUpTo, storageOver } from "./storages.ts"
+import { addressOf, again, idsOf, runnerOf, shardsUpTo, storageOver } from "./storages.ts"
 import { testLiveQuietly, testLive } from "../kit/test.ts"
 
 const over = ({ url }: { readonly url: string }) =>
@@ -122,13 +122,13 @@ describe("shards that are refreshed together", () => {
       const server = yield* RedisServer.start()
       const [one, two] = [yield* storageOver(over(server), { lease: "2 seconds" }), yield* storageOver(over(server))]
       const [kept, abandoned] = [shardsUpTo(3), shardsUpTo(4).slice(3)]
-      yield* one.acquire(addressOf(1), kept)
-      yield* one.refresh(addressOf(1), kept)
+      yield* again(one.acquire(addressOf(1), kept))
+      yield* again(one.refresh(addressOf(1), kept))
       // as when Sharding gives up before the reply
-      yield* one.acquire(addressOf(1), abandoned)
+      yield* again(one.acquire(addressOf(1), abandoned))
       yield* eventually(
         "another runner acquires it",
-        Effect.andThen(one.refresh(addressOf(1), kept), two.acquire(addressOf(2), abandoned)),
+        Effect.andThen(again(one.refresh(addressOf(1), kept)), two.acquire(addressOf(2), abandoned)),
         (acquired) => acquired.length === 1
       )
     }

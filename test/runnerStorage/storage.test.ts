@@ -5,14 +5,14 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { NodeRedis } from "@effect/platform-node"
 import { assert, describe } from "@effect/vitest"
-import { Effect, Layer, ManagedRuntime, Schedule } from "effect"
+import { Effect, Layer, ManagedRuntime } from "effect"
 import { RedisDriver } from "effect-redis-lock"
 import { afterAll } from "vitest"
 import { eventually } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { TheCluster } from "../kit/server/cluster.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { addressOf, idsOf, runnerOf, shardsUpTo, storageOver, type StorageOptions } from "./storages.ts"
+import { addressOf, again, idsOf, runnerOf, shardsUpTo, storageOver, type StorageOptions } from "./storages.ts"
 import { testLiveQuietly } from "../kit/test.ts"
 
 // one cluster for all tests
@@ -152,9 +152,6 @@ for (const [where, driver] of Object.entries(drivers)) {
       yield* storage.releaseAll(addressOf(1))
       assert.strictEqual(yield* storage.register(runnerOf(3), true), 1)
     })
-
-    /** Of a process with a short lease, whose commands Redis refuses as late where a busy machine delays them for a third of it. */
-    const again = <A, E>(self: Effect.Effect<A, E>) => Effect.retry(self, { schedule: Schedule.spaced(20) })
 
     test("A runner that falls silent is listed for one lease and keeps its machine id for the retention, after which it is given to another", function* () {
       const process = processes()

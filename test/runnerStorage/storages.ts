@@ -2,7 +2,7 @@
  * What the tests of the cluster's `RunnerStorage` share: storages as processes have them, runners and shards.
  */
 import { RedisRunnerStorage } from "@effect-redis-lock/cluster"
-import { Context, type Duration, Effect, Layer, type Scope } from "effect"
+import { Context, type Duration, Effect, Layer, Schedule, type Scope } from "effect"
 import { Runner, RunnerAddress, RunnerStorage, ShardId, ShardingConfig } from "effect/cluster"
 import { type InvalidLockOptions, RedisDriver } from "effect-redis-lock"
 
@@ -46,6 +46,9 @@ export const storageOver = <E>(
     ),
     (context) => Context.get(context, RunnerStorage.RunnerStorage)
   )
+
+/** For a process with a short lease: its commands are refused as late where a busy machine delays them for a third of it. */
+export const again = <A, E>(self: Effect.Effect<A, E>) => Effect.retry(self, { schedule: Schedule.spaced(20) })
 
 export const addressOf = (port: number) => RunnerAddress.make("localhost", port)
 

@@ -11,6 +11,7 @@ import { backOff } from "../../packages/core/dist/internal/options/acquireOption
 import { runOperation } from "../kit/storeOperations.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { otherClient, onBothStores, storeAt } from "../redisson/kit.ts"
+import { soon } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { test } from "../kit/test.ts"
 
@@ -82,9 +83,9 @@ describe("signals", () => {
       }
       yield* Deferred.await(subscribed)
       const owner = `${crypto.randomUUID()}:1`
-      yield* runOperation(store, "lock/acquire", [name, `redisson_lock_token:{${name}}`], [owner, 1000, 1000])
+      yield* runOperation(store, "lock/acquire", [name, `redisson_lock_token:{${name}}`], [owner, 60_000, 1000])
       yield* runOperation(store, "lock/release", [name, channel], [owner, store.publish])
-      for (const told of heard) yield* Effect.timeout(Deferred.await(told), "10 seconds")
+      for (const told of heard) yield* soon("it is told", Deferred.await(told))
     }).pipe(
       Effect.provide(Layer.provide(RedisLock.layerFromStore({ fallbackInterval: "5 minutes" }), storeAt(redisUrl)))
     )
