@@ -209,7 +209,7 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
     const redis = yield* client()
     const pipeline = redis.pipeline()
     for (let i = 0; i < 5000; i++) {
-      pipeline.hset(`${begin}:${i}`, `${randomUUID()}:1`, 1).pexpire(`${begin}:${i}`, 120_000 + i)
+      pipeline.hset(`${begin}:${i}`, `${randomUUID()}:1`, 1).pexpire(`${begin}:${i}`, 600_000 + i)
     }
     yield* promise(() => pipeline.exec())
     const ui = yield* startUi([`${begin}:*`])
