@@ -4,7 +4,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { Lock } from "effect-redis-lock"
 import { hasFastPath } from "../kit/commandPath.ts"
 import { clientOf, locksOver } from "../kit/clients.ts"
@@ -122,7 +122,12 @@ maybe("A server that comes back with another password is logged as refused once 
     assert.strictEqual(yield* mine.run(section), "done")
     yield* server.kill
     yield* eventually("that it is refused is logged", log.logged, (lines) => lines.length === 2)
-    yield* RedisServer.start({ port: server.port, args: ["--requirepass", "other"] })
+    // for a moment the port may serve someone else's outgoing connection
+    yield* Effect.retry(RedisServer.start({ port: server.port, args: ["--requirepass", "other"] }), {
+      while: ({ reason }) => reason === "PortTaken",
+      schedule: Schedule.spaced(100),
+      times: 20
+    })
     yield* eventually("that the password is wrong is logged", log.logged, (lines) => lines.length === 3)
     assert.deepStrictEqual(
       log.lines.map(({ reason }) => reason),

@@ -4,12 +4,12 @@
 import { RedisCluster, RedisSentinel, RedisServer } from "@effect-redis-lock/testing"
 import { Effect, type Scope } from "effect"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { type AddressInfo, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { eventually } from "../eventually.ts"
 import { bare } from "./bareRedis.ts"
+import { onFreePort } from "./onFreePort.ts"
 
 /** The ACL user that all deployments know. It must be percent-encoded in a URL, as must its password. */
 export const user = "l@cks"
@@ -28,13 +28,6 @@ const tlsArgs = (port: number) => [
   ...["--tls-ca-cert-file", certificate, "--tls-auth-clients", "yes"]
 ]
 const tlsFiles = `ca=${encodeURIComponent(certificate)}&cert=${certificate}&key=${key}`
-
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const { port } = server.address() as AddressInfo
-    server.close(() => resume(Effect.succeed(port)))
-  })
-})
 
 const directory = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(join(tmpdir(), "deployment-"))),
@@ -56,8 +49,7 @@ const oneServer: Deployment = Effect.map(
 )
 
 const overTls: Deployment = Effect.gen(function* () {
-  const port = yield* freePort
-  yield* RedisServer.start({ args: [...aclUser, ...tlsArgs(port)] })
+  const { port } = yield* onFreePort((port) => [...aclUser, ...tlsArgs(port)])
   return (...as) => `rediss://${credentials(...as)}@localhost:${port}?${tlsFiles}`
 })
 
@@ -76,9 +68,9 @@ const cluster: Deployment = Effect.map(
 
 /** A cluster of one node, as managed services offer it. */
 const clusterOverTls: Deployment = Effect.gen(function* () {
-  const port = yield* freePort
   const args = ["--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-announce-ip", "127.0.0.1"]
-  const redis = yield* bare(yield* RedisServer.start({ args: [...args, ...aclUser, ...tlsArgs(port)] }))
+  const { port, server } = yield* onFreePort((port) => [...args, ...aclUser, ...tlsArgs(port)])
+  const redis = yield* bare(server)
   yield* Effect.promise(() => redis.call("CLUSTER", "ADDSLOTSRANGE", 0, 16383))
   yield* eventually(
     "the node serves all slots",
@@ -101,12 +93,10 @@ const sentinel: Deployment = Effect.gen(function* () {
 })
 
 const sentinelOverTls: Deployment = Effect.gen(function* () {
-  const master = yield* freePort
-  const port = yield* freePort
-  yield* RedisServer.start({ args: [...aclUser, ...tlsArgs(master)] })
+  const { port: master } = yield* onFreePort((port) => [...aclUser, ...tlsArgs(port)])
   const path = join(yield* directory, "sentinel.conf")
   yield* Effect.promise(() => writeFile(path, `sentinel monitor locks 127.0.0.1 ${master} 1\n`))
-  yield* RedisServer.start({ args: [path, "--sentinel", "--tls-replication", "yes", ...tlsArgs(port)] })
+  const { port } = yield* onFreePort((port) => [path, "--sentinel", "--tls-replication", "yes", ...tlsArgs(port)])
   return (...as) => `rediss+sentinel://${credentials(...as)}@localhost:${port}/locks?${tlsFiles}`
 })
 
