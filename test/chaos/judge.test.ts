@@ -72,6 +72,9 @@ describe("the judge of a chaos run", () => {
       { event: "continued", at: 1800, process: 2 }
     ]
     assert.deepStrictEqual(violations([early, late], silent), [])
+    const proxies = { event: "stalled", since: 500 } as const
+    assert.deepStrictEqual(violations([early, late], [queue, { ...proxies, at: 850 }]), ["overtaken"])
+    assert.deepStrictEqual(violations([early, late], [queue, { ...proxies, at: 950 }]), [])
     const twice: ReadonlyArray<Seen> = [
       queue,
       { event: "stopped", at: 150, process: 2 },

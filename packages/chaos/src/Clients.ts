@@ -40,7 +40,7 @@ type CommonSettings = Pick<ClientSettings, "acknowledge" | "fenced" | "kinds" | 
 
 export class Clients {
   readonly told: Array<Told> = []
-  readonly seen: Array<Exclude<Seen, { readonly event: "queue" }>> = []
+  readonly seen: Array<Extract<Seen, { readonly process: number }>> = []
   readonly violations: Array<Violation> = []
   readonly healed: Array<Healed> = []
   readonly #ways: ReadonlyArray<Way>

@@ -9,9 +9,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { buildChecker, checkHistory, type Verdict } from "./check.ts"
 import { Clients, mortal, slots } from "./Clients.ts"
-import { type Kind, lockOf, now, permitsOf, type Told } from "./events.ts"
+import { type Kind, lockOf, now, permitsOf, STALL_MILLIS, type Told } from "./events.ts"
 import { type Operation, operationsOf, writeHistory } from "./history.ts"
-import { type Judgement, judge, recoveriesOf, type Violation } from "./judge.ts"
+import { type Judgement, judge, recoveriesOf, type Seen, type Violation } from "./judge.ts"
 import { describeFault, type Fault, nemeses, type OnServer, scheduleOf } from "./nemeses.ts"
 import { openRegister, type RegisterPlace, startRegister } from "./register.ts"
 import { openSite, type ServerKind, type Site } from "./sites.ts"
@@ -90,8 +90,8 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
   yield* Effect.addFinalizer(() => Effect.sync(() => clients.killAll()))
   yield* clients.startAll
   const watch = new Watch(kinds, site.redises.values().next().value!)
+  yield* Effect.forkScoped(watch.tick)
   if (kind === "single" && library === undefined) yield* Effect.forkScoped(watch.look)
-  else yield* Effect.forkScoped(watch.tick)
 
   const began = now()
   note(`the run begins: seed ${seed}, ${faults.length} faults`)
@@ -300,11 +300,14 @@ const leftovers = ({ kind, master, redises }: Site): Effect.Effect<ReadonlyArray
     })
   })
 
-/** Looks at one server's locks and the fair lock's queue again and again, past all proxies, and notices when the machine stands still. */
+/**
+ * Looks at one server's locks and the fair lock's queue again and again, past all proxies, and notices when this process stands still, and with it
+ * the proxies.
+ */
 class Watch {
-  readonly seen: Array<{ readonly event: "queue"; readonly at: number; readonly owners: ReadonlyArray<string> }> = []
+  readonly seen: Array<Extract<Seen, { readonly event: "queue" | "stalled" }>> = []
   readonly notes: Array<{ readonly at: number; readonly line: string }> = []
-  readonly #stalls: Array<{ readonly at: number; readonly millis: number }> = []
+  readonly #late: Array<{ readonly at: number; readonly millis: number }> = []
   readonly #kinds: ReadonlyArray<Kind>
   readonly #redis: Redis
   #last = ""
@@ -328,22 +331,27 @@ class Watch {
     this.notes.push({ at, line: `server: ${shown}; queue: ${owners.join(", ") || "empty"}` })
   }
 
-  #repeat(once: () => Promise<void>): Effect.Effect<never> {
-    return Effect.promise(async () => {
-      for (let ticked = now(); ; ticked = now()) {
-        await new Promise((resolve) => setTimeout(resolve, LOOK_MILLIS))
-        const millis = now() - ticked - LOOK_MILLIS
-        if (millis > LOOK_MILLIS) this.#stalls.push({ at: now(), millis })
-        await once()
-      }
-    })
-  }
+  readonly look = Effect.promise(async () => {
+    while (true) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MILLIS))
+      await this.#lookOnce()
+    }
+  })
 
-  readonly look = this.#repeat(() => this.#lookOnce())
-  readonly tick = this.#repeat(async () => {})
+  readonly tick = Effect.promise(async () => {
+    for (let since = now(), at = since; ; since = at) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MILLIS))
+      at = now()
+      const millis = at - since - LOOK_MILLIS
+      if (millis > LOOK_MILLIS) this.#late.push({ at, millis })
+      if (at - since <= STALL_MILLIS) continue
+      this.seen.push({ event: "stalled", at, since })
+      this.notes.push({ at, line: `the proxies stood still for ${(at - since).toFixed(0)} ms` })
+    }
+  })
 
   /** For how long the machine had no time for us since then. */
   stalledSince(time: number): number {
-    return this.#stalls.filter(({ at }) => at > time).reduce((sum, { millis }) => sum + millis, 0)
+    return this.#late.filter(({ at }) => at > time).reduce((sum, { millis }) => sum + millis, 0)
   }
 }

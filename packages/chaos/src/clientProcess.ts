@@ -2,11 +2,10 @@
  * What all client processes of a run have in common, whatever their library: they enter sections until they are told to finish, and tell the
  * parent over IPC what they do and believe.
  */
-import { type ClientEvent, type ClientSettings, type Kind, now, type Order, permitsOf } from "./events.ts"
+import { type ClientEvent, type ClientSettings, type Kind, now, type Order, permitsOf, STALL_MILLIS } from "./events.ts"
 import { openRegister } from "./register.ts"
 
 const TICK_MILLIS = 50
-const STALL_MILLIS = 250
 
 export interface Inside {
   readonly fiber: string

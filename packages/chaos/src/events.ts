@@ -9,6 +9,9 @@ export type Kind = "fair" | "plain" | "permits" | "leader"
 /** In one slot of a cluster. */
 export const lockOf = (kind: Kind) => `{chaos}:${kind}`
 
+/** What a process without a fault does not stand still for, milliseconds, unless the machine is busy. */
+export const STALL_MILLIS = 250
+
 export const permitsOf = (kind: Kind) => (kind === "permits" ? 3 : 1)
 
 export interface ClientSettings {

@@ -12,6 +12,8 @@ export type Seen =
       readonly at: number
       readonly process: number
     }
+  /** The proxies of all processes stood still until then. */
+  | { readonly event: "stalled"; readonly at: number; readonly since: number }
   /** Who is in the fair lock's queue on the server, the first one first. */
   | { readonly event: "queue"; readonly at: number; readonly owners: ReadonlyArray<string> }
 
@@ -74,7 +76,7 @@ const disturbances = (
   const open = new Map<string, { readonly from: number; count: number }>()
   const ends: Record<string, string> = { continued: "stopped", reached: "cutOff" }
   for (const event of seen) {
-    if (event.event === "queue") continue
+    if (event.event === "queue" || event.event === "stalled") continue
     const begun = ends[event.event]
     const key = `${event.process} ${begun ?? event.event}`
     const stretch = open.get(key)
@@ -88,6 +90,10 @@ const disturbances = (
   }
   for (const [key, { from }] of open) add(Number(key.split(" ")[0]), { from, to: Number.POSITIVE_INFINITY })
   for (const event of told) if (event.event === "stalled") add(event.process, { from: event.since, to: event.at })
+  const processes = new Set(told.map(({ process }) => process))
+  for (const event of seen) {
+    if (event.event === "stalled") for (const process of processes) add(process, { from: event.since, to: event.at })
+  }
   return new Map([...found].map(([process, stretches]) => [process, merged(stretches)]))
 }
 
