@@ -13,14 +13,15 @@ interface Held {
   readonly from: readonly [call: number, entered: number]
   readonly to?: readonly [call: number, left?: number]
   readonly token?: number
+  readonly shared?: true
   /** Writes into the register, each from its call to its reply. */
   readonly writes?: ReadonlyArray<readonly [call: number, replied: number, outcome: "ok" | "refused"]>
 }
 
 const history = (permits: number, ...held: ReadonlyArray<Held>): ReadonlyArray<Operation> => [
   { op: "lock", lock: "a", permits },
-  ...held.flatMap(({ from, hold, to, token, writes = [] }): Array<Operation> => {
-    const about = { lock: "a", process: 1, hold, token: token === undefined ? undefined : String(token) }
+  ...held.flatMap(({ from, hold, shared, to, token, writes = [] }): Array<Operation> => {
+    const about = { lock: "a", process: 1, hold, token: token === undefined ? undefined : String(token), shared }
     return [
       { op: "acquire", ...about, call: from[0], return: from[1], outcome: "ok" },
       ...(to === undefined ? [] : [{ op: "release", ...about, call: to[0], return: to[1], outcome: "ok" } as const]),
@@ -93,6 +94,23 @@ describe.skipIf(missing !== undefined)("the checker", () => {
     const held: ReadonlyArray<Held> = [1, 2, 3].map((i) => ({ hold: String(i), from: [0, i], to: [10, 11] }))
     assert.deepStrictEqual(await anomalies(3, ...held), { semaphore: 0 })
     assert.deepStrictEqual(await anomalies(2, ...held), { semaphore: 1 })
+  })
+
+  it("The checker finds a writer beside readers, who may be many", async () => {
+    const readers = [1, 2, 3].map((i): Held => ({ hold: `reader ${i}`, from: [0, i], to: [10, 11], shared: true }))
+    assert.deepStrictEqual(await anomalies(1, ...readers, { hold: "after", from: [5, 11], to: [20, 21] }), { mutex: 0 })
+    assert.deepStrictEqual(await anomalies(1, ...readers, { hold: "beside", from: [5, 9], to: [20, 21] }), { mutex: 1 })
+    const writer: Held = { hold: "writer", from: [0, 5], to: [20, 21] }
+    assert.deepStrictEqual(await anomalies(1, writer, { hold: "reader", from: [6, 9], to: [10, 11], shared: true }), {
+      mutex: 1
+    })
+  })
+
+  it("The checker wants tokens of writers to rise, and lets readers have theirs", async () => {
+    const writer = (hold: string, at: number, token: number): Held => ({ hold, from: [at, at + 1], to: [at + 2, at + 3], token })
+    const reader: Held = { hold: "reader", from: [5, 6], to: [7, 8], token: 7, shared: true }
+    assert.deepStrictEqual(await anomalies(1, writer("1", 0, 7), reader, writer("2", 9, 8)), { mutex: 0, fenced: 0 })
+    assert.deepStrictEqual(await anomalies(1, writer("1", 0, 7), reader, writer("2", 9, 7)), { mutex: 0, fenced: 1 })
   })
 
   it("The checker counts a permit that has long been held when there are too many holders", async () => {

@@ -25,6 +25,8 @@ type operation struct {
 	Call    float64  `json:"call"`
 	Return  *float64 `json:"return,omitempty"`
 	Outcome string   `json:"outcome,omitempty"`
+	// Of "acquire" and "release": whether others may hold it meanwhile whose hold is shared, too.
+	Shared bool `json:"shared,omitempty"`
 	// Of "write": the version that it replaces, and what it adds to a set.
 	Version *int   `json:"version,omitempty"`
 	Element string `json:"element,omitempty"`

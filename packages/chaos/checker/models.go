@@ -18,28 +18,35 @@ type model struct {
 	model porcupine.Model
 }
 
-// At most so many hold it at once. The state is who does, in order.
+// At most so many hold it at once, or any number of those that share it. The state is who does, in order, of one kind only.
 func holders(name string, permits int) model {
 	return model{name, func(op operation) bool { return op.Op != "write" }, porcupine.Model{
 		Init: func() any { return "" },
 		Step: func(state, input, _ any) (bool, any) {
 			op := input.(operation)
 			held := strings.Split(state.(string), "\n")[1:]
-			at := sort.SearchStrings(held, op.Hold)
-			isHeld := at < len(held) && held[at] == op.Hold
+			hold := op.Hold
+			if op.Shared {
+				hold = sharing + hold
+			}
+			at := sort.SearchStrings(held, hold)
+			isHeld := at < len(held) && held[at] == hold
 			if op.Op == "release" {
 				if !isHeld {
 					return false, state
 				}
 				return true, join(append(held[:at:at], held[at+1:]...))
 			}
-			if isHeld || len(held) >= permits {
+			isShared := len(held) > 0 && strings.HasPrefix(held[0], sharing)
+			if isHeld || len(held) > 0 && op.Shared != isShared || !op.Shared && len(held) >= permits {
 				return false, state
 			}
-			return true, join(append(held[:at:at], append([]string{op.Hold}, held[at:]...)...))
+			return true, join(append(held[:at:at], append([]string{hold}, held[at:]...)...))
 		},
 	}}
 }
+
+const sharing = "shared "
 
 func join(held []string) string {
 	state := ""
@@ -55,8 +62,9 @@ var mutex = holders("mutex", 1)
 
 type fence struct{ granted, written int64 }
 
-// Tokens rise with every grant, and the resource takes no write with a token that is older than one it has seen. Two may hold the lock at once.
-var fenced = model{"fenced", func(op operation) bool { return op.Op == "acquire" || isWritten(op) }, porcupine.Model{
+// Tokens rise with every grant that is not shared, and the resource takes no write with a token that is older than one it has seen. Two may hold the lock
+// at once.
+var fenced = model{"fenced", func(op operation) bool { return op.Op == "acquire" && !op.Shared || isWritten(op) }, porcupine.Model{
 	Init: func() any { return fence{} },
 	Step: func(state, input, _ any) (bool, any) {
 		op, s := input.(operation), state.(fence)
@@ -135,7 +143,7 @@ func (h holding) end() float64 {
 }
 
 func hasTokens(holdings []holding) bool {
-	return len(holdings) > 0 && holdings[0][0].Token != 0
+	return slices.ContainsFunc(holdings, func(h holding) bool { return h[0].Token != 0 && !h[0].Shared })
 }
 
 func hasVersions(holdings []holding) bool {

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { buildChecker, checkHistory, type Verdict } from "./check.ts"
 import { Clients, mortal, slots } from "./Clients.ts"
-import { type Kind, lockOf, now, permitsOf, STALL_MILLIS, type Told } from "./events.ts"
+import { isAlone, type Kind, lockOf, now, permitsOf, STALL_MILLIS, type Told } from "./events.ts"
 import { type Operation, operationsOf, writeHistory } from "./history.ts"
 import { type Judgement, judge, recoveriesOf, type Seen, type Violation } from "./judge.ts"
 import { describeFault, type Fault, nemeses, type OnServer, scheduleOf } from "./nemeses.ts"
@@ -63,10 +63,10 @@ const RECOVERED_MILLIS = 30_000
 const CLOSE_MILLIS = 15_000
 
 const kindsOn: Readonly<Record<ServerKind, ReadonlyArray<Kind>>> = {
-  single: ["fair", "plain", "permits", "leader"],
-  sentinel: ["plain", "permits", "leader"],
-  cluster: ["plain", "permits", "leader"],
-  quorum: ["plain"]
+  single: ["fair", "plain", "permits", "leader", "reader", "writer"],
+  sentinel: ["plain", "permits", "leader", "reader", "writer"],
+  cluster: ["plain", "permits", "leader", "reader", "writer"],
+  quorum: ["plain", "reader", "writer"]
 }
 
 /** Whether a key may stay for a while when nothing is held and nobody waits: the last token of a name, and the label of a client. */
@@ -196,7 +196,7 @@ const readsOf = async (place: RegisterPlace, kinds: ReadonlyArray<Kind>): Promis
     const elements = (await register.read(kind))!
     return { op: "read", lock: lockOf(kind), elements, call, return: now() }
   }
-  const reads = await Promise.all(kinds.filter((kind) => permitsOf(kind) === 1).map(read))
+  const reads = await Promise.all(kinds.filter(isAlone).map(read))
   register.close()
   return reads
 }

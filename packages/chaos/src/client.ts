@@ -9,7 +9,9 @@ import {
   LeaderElection,
   Lock,
   type LockLost,
+  type LockReentered,
   PermitSemaphore,
+  ReadWriteLock,
   RedisLock
 } from "effect-redis-lock"
 import { ClientProcess } from "./clientProcess.ts"
@@ -26,10 +28,13 @@ const client = new ClientProcess()
 const { settings } = client
 const options = settings.leaseTime === undefined ? {} : { leaseTime: settings.leaseTime }
 
-const underLock = (lock: Lock.Lock, section: (held: Held) => Effect.Effect<void, LockLost>) =>
+type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered>
+
+const underLock = (lock: AnyLock, section: (held: Held) => Effect.Effect<void, LockLost>) =>
   Lock.currentHolding(lock).pipe(
     Effect.flatMap((holding) => section({ grant: holding, owner: holding.owner, token: String(holding.token) })),
-    Lock.withLock(lock, options)
+    Lock.withLock(lock, options),
+    Effect.catchTag("LockReentered", Effect.die)
   )
 
 /** A permit is of its scope, which no loss interrupts: the checks find it. */
@@ -55,11 +60,18 @@ const underLeadership = (name: string, section: (held: Held) => Effect.Effect<vo
   )
 }
 
-const under = (kind: Kind, section: (held: Held) => Effect.Effect<void, LockLost>) => {
+const lockOfKind = (kind: Kind): AnyLock => {
   const name = lockOf(kind)
-  if (kind === "leader") return underLeadership(name, section)
-  if (kind === "permits") return underPermit(name, section)
-  return underLock(kind === "fair" ? FairLock.make(name) : Lock.make(name), section)
+  if (kind === "fair") return FairLock.make(name)
+  if (kind === "reader") return ReadWriteLock.make(name).readLock
+  if (kind === "writer") return ReadWriteLock.make(name).writeLock
+  return Lock.make(name)
+}
+
+const under = (kind: Kind, section: (held: Held) => Effect.Effect<void, LockLost>) => {
+  if (kind === "leader") return underLeadership(lockOf(kind), section)
+  if (kind === "permits") return underPermit(lockOf(kind), section)
+  return underLock(lockOfKind(kind), section)
 }
 
 const inside = (fiber: string, kind: Kind, asked: number, { grant, owner, token }: Held) => {

@@ -2,7 +2,7 @@
  * What all client processes of a run have in common, whatever their library: they enter sections until they are told to finish, and tell the
  * parent over IPC what they do and believe.
  */
-import { type ClientEvent, type ClientSettings, type Kind, now, type Order, permitsOf, STALL_MILLIS } from "./events.ts"
+import { type ClientEvent, type ClientSettings, isAlone, type Kind, now, type Order, STALL_MILLIS } from "./events.ts"
 import { openRegister } from "./register.ts"
 
 const TICK_MILLIS = 50
@@ -58,7 +58,7 @@ export class ClientProcess {
 
   /** Reads the set that its lock guards; the effect adds an element to what it has read. Where several hold the lock there is none. */
   async read({ fiber, kind, owner, token }: Inside): Promise<() => Promise<void>> {
-    if (permitsOf(kind) > 1) return async () => {}
+    if (!isAlone(kind)) return async () => {}
     const register = this.#register
     const fence = this.settings.fenced ? token : undefined
     const elements = await register.read(kind, fence)

@@ -3,11 +3,17 @@
  */
 import type { RegisterPlace } from "./register.ts"
 
-/** The kinds of lock, each under one name. Permits are of a semaphore that has as many as `permitsOf` says; a leader's token is its term. */
-export type Kind = "fair" | "plain" | "permits" | "leader"
+/**
+ * The kinds of lock, each under one name but for readers and writers, which share one. Permits are of a semaphore that has as many as `permitsOf` says;
+ * a leader's token is its term.
+ */
+export type Kind = "fair" | "plain" | "permits" | "leader" | "reader" | "writer"
 
 /** In one slot of a cluster. */
-export const lockOf = (kind: Kind) => `{chaos}:${kind}`
+export const lockOf = (kind: Kind) => `{chaos}:${kind === "reader" || kind === "writer" ? "readWrite" : kind}`
+
+/** Whether its holders are alone, so that they can write. */
+export const isAlone = (kind: Kind) => kind !== "permits" && kind !== "reader"
 
 /** What a process without a fault does not stand still for, milliseconds, unless the machine is busy. */
 export const STALL_MILLIS = 250

@@ -14,6 +14,8 @@ export type Operation =
       /** Which acquisition it is, or belongs to. */
       readonly hold: string
       readonly token?: string | undefined
+      /** Of an acquire or a release: whether others may hold it meanwhile whose hold is shared, too. */
+      readonly shared?: true | undefined
       /** Of a write: the number of the version that its writer had read, and which it replaces. */
       readonly version?: number | undefined
       /** Of a write: what it adds to a set. */
@@ -122,7 +124,7 @@ export const operationsOf = (
   ...kinds.map((kind): Operation => ({ op: "lock", lock: lockOf(kind), permits: permitsOf(kind) })),
   ...sections
     .flatMap(({ asked, ended, entered, kind, known, left, outcome, owner, process, token, until }): Array<Timed> => {
-      const about = { lock: lockOf(kind), process, hold: owner, token }
+      const about = { lock: lockOf(kind), process, hold: owner, token, shared: kind === "reader" || undefined }
       return [
         { op: "acquire", ...about, call: asked, return: entered, outcome: "ok" },
         {
