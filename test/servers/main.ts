@@ -13,7 +13,7 @@ import { delimiter, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Redis } from "ioredis"
 import { featuresOf, nameOf } from "./features.ts"
-import { readTables, type ServerResult, writeTables } from "./page.ts"
+import { readTables, RUN_ON, type ServerResult, writeTables } from "./page.ts"
 import { failuresOf, outcomeOf, runTests } from "./runTests.ts"
 import { chosen } from "./suites.ts"
 
@@ -92,7 +92,10 @@ const tryServer = (server: string) =>
     for (const failure of failures) console.log(`  failed: ${failure}`)
     const result: ServerResult = {
       name,
-      outcomes: Object.fromEntries(suites.map(({ title }, i) => [title, outcomes[i]!])),
+      outcomes: {
+        ...(only === undefined ? { [RUN_ON]: new Date().toISOString().slice(0, 10) } : {}),
+        ...Object.fromEntries(suites.map(({ title }, i) => [title, outcomes[i]!]))
+      },
       features
     }
     return { result, failures }

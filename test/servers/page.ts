@@ -18,9 +18,12 @@ export interface ServerResult {
 const inOrder = (servers: ReadonlyArray<string>): ReadonlyArray<string> =>
   servers.toSorted((one, other) => one.localeCompare(other, "en", { numeric: true }))
 
+/** When all suites were run on it. */
+export const RUN_ON = "run on"
+
 const tables = {
   kinds: {
-    rows: suites.map(({ title }) => title),
+    rows: [RUN_ON, ...suites.map(({ title }) => title)],
     cell: ({ outcomes }: ServerResult, row: string) => outcomes[row]
   },
   features: {
