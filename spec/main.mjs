@@ -255,7 +255,9 @@ const simulate = async (test, invariants, { reaches = [], samples, seed, steps =
   )
   const found = /\[violation\][^]*--seed=(\w+)/.exec(output)
   if (found === null && (code !== 0 || !output.includes("[ok]"))) throw new Error(`quint failed:\n${output}`)
-  const reached = reaches.map((witness) => Number(new RegExp(`^${witness} was witnessed in (\\d+)`, "m").exec(output)?.[1] ?? 0))
+  const reached = reaches.map((witness) =>
+    Number(new RegExp(`^${witness} was witnessed in (\\d+)`, "m").exec(output)?.[1] ?? 0)
+  )
   return { found: found?.[1], reached }
 }
 

@@ -107,7 +107,12 @@ describe.skipIf(missing !== undefined)("the checker", () => {
   })
 
   it("The checker wants tokens of writers to rise, and lets readers have theirs", async () => {
-    const writer = (hold: string, at: number, token: number): Held => ({ hold, from: [at, at + 1], to: [at + 2, at + 3], token })
+    const writer = (hold: string, at: number, token: number): Held => ({
+      hold,
+      from: [at, at + 1],
+      to: [at + 2, at + 3],
+      token
+    })
     const reader: Held = { hold: "reader", from: [5, 6], to: [7, 8], token: 7, shared: true }
     assert.deepStrictEqual(await anomalies(1, writer("1", 0, 7), reader, writer("2", 9, 8)), { mutex: 0, fenced: 0 })
     assert.deepStrictEqual(await anomalies(1, writer("1", 0, 7), reader, writer("2", 9, 7)), { mutex: 0, fenced: 1 })

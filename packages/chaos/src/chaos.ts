@@ -148,7 +148,13 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
   if (closed._tag === "None") {
     const what = "not all client processes have ended, though every fiber has only one section to go"
     violations.push({ at: now(), what })
-  } else if (library === undefined) violations.push(...(yield* leftovers(site)))
+  } else if (library === undefined) {
+    const processes = new Set(living.map(({ process }) => process))
+    const owners = clients.told.flatMap((event) =>
+      event.event === "enters" && processes.has(event.process) ? [event.owner] : []
+    )
+    violations.push(...(yield* leftovers(site, new Set(owners.map((owner) => owner.slice(0, 36))))))
+  }
   note("the run is over")
 
   const told = clients.told.sort((a, b) => a.at - b.at)
@@ -272,8 +278,11 @@ const shown = (event: Told): ReadonlyArray<{ readonly at: number; readonly line:
   return event.event === "stays" ? [] : [{ at: event.at, line: line() }]
 }
 
-/** What is left on the servers but should not. */
-const leftovers = ({ kind, master, redises }: Site): Effect.Effect<ReadonlyArray<Violation>> =>
+/** What is left on the servers but should not, where these clients have closed. */
+const leftovers = (
+  { kind, master, redises }: Site,
+  closed: ReadonlySet<string>
+): Effect.Effect<ReadonlyArray<Violation>> =>
   Effect.gen(function* () {
     const { port } = yield* master(0)
     const asked = kind === "quorum" || kind === "cluster" ? [...redises.values()] : [redises.get(port)!]
@@ -283,8 +292,11 @@ const leftovers = ({ kind, master, redises }: Site): Effect.Effect<ReadonlyArray
         keys.map(async (key) => {
           // how many permits there are when all are free
           if (key === lockOf("permits")) return Number(await redis.get(key)) === permitsOf("permits")
-          // when others had their turn of a lock is forgotten after a minute
-          return key.includes("lock_places:") && (await redis.zcard(key)) === 0
+          // for what a process waited that was killed is forgotten after a minute
+          return (
+            key.includes("lock_places:") &&
+            (await redis.zrange(key, "0", "-1")).every((place) => !closed.has(place.slice(0, 36)))
+          )
         })
       )
       return keys.filter((_, i) => areFree[i] !== true)
