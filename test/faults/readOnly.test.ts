@@ -243,13 +243,15 @@ describe("a master that becomes a replica", { concurrent: true }, () => {
       // a replica that has never reached its master keeps what it has
       yield* Effect.promise(() => redis.replicaof("127.0.0.1", 1))
       yield* proxy.stallReplies
+      yield* Effect.promise(() => redis.config("RESETSTAT"))
       const start = <A, E>(self: Effect.Effect<A, E, RedisLock.RedisLock>) =>
         Effect.forkScoped(run(self), { startImmediately: true })
       const refused = yield* start(Lock.withLock(Effect.void, "refused", atOnce))
       yield* eventually(
         "the replica has refused a command",
         () => redis.info("errorstats"),
-        (stats) => /errorstat_READONLY:count=[1-9]/.test(stats)
+        // under which name depends on the server's version
+        (stats) => stats.includes("errorstat_")
       )
       yield* proxy.stall
       const names = ["one", "several:1", "latch", "waited"]
@@ -269,7 +271,7 @@ describe("a master that becomes a replica", { concurrent: true }, () => {
         const error = storeError(yield* Fiber.await<unknown, unknown>(fiber))
         assert.strictEqual(error.reason, "ConnectionLost")
         assert.isTrue(error.isOutcomeUnknown)
-        assert.include(error.message, "the server was a replica: READONLY")
+        assert.match(error.message, /the server was a replica: .*\bREADONLY/)
       }
       yield* proxy.delay(0)
       assert.strictEqual(yield* Fiber.join(waiter), "in")
