@@ -292,7 +292,7 @@ const leftovers = (
         keys.map(async (key) => {
           // how many permits there are when all are free
           if (key === lockOf("permits")) return Number(await redis.get(key)) === permitsOf("permits")
-          // for what a process waited that was killed is forgotten after a minute
+          // the place of a process that was killed is forgotten a minute after anybody last waited
           return (
             key.includes("lock_places:") &&
             (await redis.zrange(key, "0", "-1")).every((place) => !closed.has(place.slice(0, 36)))
