@@ -24,6 +24,9 @@ const held = (name: string, owner: string, leaseMillis: number, waiting: number)
 
 const now = 10_000
 
+/** Without the marks of the selected line. */
+const plain = (line: string): string => line.replace("\u001b[7m", "").replace("\u001b[27m", "")
+
 /** Three locks: b is the oldest, c ends first, a has the most waiters. */
 const three = (mayRelease = true): View => {
   let view = changed(empty("*", mayRelease), held("b", "owner-2", 30_000, 0), 1000)
@@ -38,13 +41,17 @@ it("redis-lock watch shows a semaphore's permits, the lease of the one that ends
   const semaphore = { ...state, kind: "permit semaphore", holders: [], permits, held: 2, waiters, waiting: 3 } as const
   const view = changed(empty("*", false), { _tag: "Acquired", state: semaphore }, now)
   assert.match(
-    frame(view, { columns: 80, rows: 10 }, now).join("\n"),
+    frame(view, { columns: 80, rows: 10 }, now).map(plain).join("\n"),
     /^s +2 permits +0\.0s +#\.{9} +1\.0s +2, >0\.0s *$/m
   )
 })
 
 it("redis-lock watch shows for how long the waiter that has waited longest waits, also after the lock was handed over", () => {
-  const lastOf = (view: View) => frame(view, { columns: 100, rows: 10 }, now)[2]!.trim().split(/  +/).at(-1)
+  const lastOf = (view: View) =>
+    plain(frame(view, { columns: 100, rows: 10 }, now)[2]!)
+      .trim()
+      .split(/  +/)
+      .at(-1)
   const none = changed(empty("*", false), held("a", "owner-1", 30_000, 0), 1000)
   const waits = changed(none, { ...held("a", "owner-1", 30_000, 1), _tag: "Changed" }, 2000)
   const handedOver = changed(waits, held("a", "owner-2", 30_000, 2), 5000)
@@ -87,6 +94,30 @@ it("The filter of redis-lock watch finds names and owners, while it is typed, ke
   assert.strictEqual(kept.mode, "list")
   assert.deepStrictEqual(names(kept), ["c"])
   assert.deepStrictEqual(names(press(kept, "/", "\u001b")), ["a", "b", "c"])
+  assert.deepStrictEqual(names(press(kept, "\u001b")), ["a", "b", "c"])
+  // as on the page of `redis-lock ui`
+  assert.deepStrictEqual(names(press(three(), "/", "B")), ["b"])
+})
+
+it("The last line of redis-lock watch lists the keys that do something at the moment", () => {
+  const keys = (view: View) => frame(view, { columns: 80, rows: 24 }, now).at(-1)
+  assert.strictEqual(keys(three(false)), "q quit  s sort  / filter  j k select")
+  assert.strictEqual(keys(three()), "q quit  s sort  / filter  j k select  f free")
+  assert.strictEqual(keys(press(three(), "/", "a", "\r")), "q quit  s sort  / filter  Esc all  j k select  f free")
+})
+
+it("The selection by which redis-lock watch scrolls is visible without --allow-release, too", () => {
+  const lines = frame(press(three(false), "j"), { columns: 80, rows: 24 }, now)
+  assert.deepStrictEqual(
+    lines.filter((line) => line.startsWith("\u001b[7m")),
+    [lines[3]]
+  )
+})
+
+it("The head of redis-lock watch counts matches only once there is a filter", () => {
+  const head = (view: View) => frame(view, { columns: 80, rows: 24 }, now)[0]
+  assert.strictEqual(head(press(three(), "/")), "3 held of *, by name")
+  assert.strictEqual(head(press(three(), "/", "a")), '3 held of *, 1 match "a", by name')
 })
 
 it("In the filter of redis-lock watch Backspace takes a whole character back, also one outside the basic plane", () => {
@@ -133,7 +164,7 @@ it("redis-lock watch is left by q, by Ctrl-D, and by Ctrl-C from anywhere", () =
 
 it("Long names and holders leave room for age, lease and number of waiters where the terminal has it", () => {
   const shown = (name: string, owner: string, columns: number) =>
-    frame(changed(empty("*", false), held(name, owner, 30_000, 17), now), { columns, rows: 24 }, now)
+    frame(changed(empty("*", false), held(name, owner, 30_000, 17), now), { columns, rows: 24 }, now).map(plain)
   const [long, short] = ["x".repeat(300), "short"]
   for (const [name, owner] of [
     [long, long],
@@ -167,9 +198,7 @@ it("A picture of redis-lock watch fits its terminal, however small, and shows th
   ] as const) {
     const lines = frame(view, { columns, rows }, now)
     assert.isAtMost(lines.length, rows, `${columns} x ${rows}`)
-    // without the marks of the selected line
-    const text = lines.map((line) => line.replace("\u001b[7m", "").replace("\u001b[27m", ""))
-    for (const line of text) assert.isAtMost(displayWidth(line), columns)
+    for (const line of lines.map(plain)) assert.isAtMost(displayWidth(line), columns)
     if (columns === 160) assert.isTrue(lines.some((line) => line.startsWith("\u001b[7m060 ")))
   }
 })

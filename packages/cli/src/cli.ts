@@ -106,8 +106,8 @@ const watchCommand = Command.make(
 Shows the held locks, their holders, how long they have been seen to hold them, what is left of their leases, and how
 many waiters Redis knows of. It scans all keys once per --interval, and misses what begins and ends in between.
 
-On a terminal it draws a table. Keys: q quits, s sorts by name, age, lease or waiters, / filters by name and holder; with
---allow-release, j, k and the arrows select a lock, and f frees it. Elsewhere, and with --json, it prints a line for each change.
+On a terminal it draws a table. Keys: q quits, s sorts by name, age, lease or waiters, / filters by name and holder, j, k and
+the arrows select a lock and scroll; with --allow-release, f frees it. Elsewhere, and with --json, it prints a line for each change.
 
 Exit codes:
   0      you quit, or the reader of the pipe has gone

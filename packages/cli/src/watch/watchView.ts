@@ -56,9 +56,12 @@ const keyOf: Record<View["order"], (row: HeldLock, now: number) => number> = {
 /** The rows that are shown, in their order. */
 export const shownRows = ({ filter, order, rows }: View, now: number): ReadonlyArray<HeldLock> => {
   const key = keyOf[order]
+  const wanted = filter.toLowerCase()
   return [...rows.values()]
     .filter(({ state: { holders, name } }) =>
-      [name, ...holders.flatMap(({ label = "", owner }) => [label, owner])].some((text) => text.includes(filter))
+      [name, ...holders.flatMap(({ label = "", owner }) => [label, owner])].some((text) =>
+        text.toLowerCase().includes(wanted)
+      )
     )
     .sort((a, b) => key(a, now) - key(b, now) || (a.state.name < b.state.name ? -1 : 1))
 }
@@ -97,9 +100,11 @@ export const pressed = (view: View, key: string, now: number): Pressed => {
   }
 }
 
+const escapeKey = "\u001b"
+
 const filtering = (view: View, key: string): View => {
   if (key === "\r" || key === "\n") return { ...view, mode: "list" }
-  if (key === "\u001b") return { ...view, mode: "list", filter: "" }
+  if (key === escapeKey) return { ...view, mode: "list", filter: "" }
   if (key === "\u007f" || key === "\b") return { ...view, filter: Array.from(view.filter).slice(0, -1).join("") }
   return /^[^\p{Cc}]+$/u.test(key) ? { ...view, filter: view.filter + key } : view
 }
@@ -117,6 +122,8 @@ const listing = (view: View, key: string, now: number): View => {
       return { ...view, order: orders[(orders.indexOf(view.order) + 1) % orders.length]! }
     case "/":
       return { ...view, mode: "filter" }
+    case escapeKey:
+      return { ...view, filter: "" }
     case "j":
     case "\u001b[B":
       return moved(1)
@@ -209,15 +216,15 @@ export const frame = (
   )
   const line = (row: ReadonlyArray<string>) =>
     cut(row.map((cell, i) => padded(cut(cell, widths[i]!), widths[i]!)).join(gap), size.columns)
-  const isMarked = (i: number) => shown[start + i] === selected && view.mayRelease
+  const isMarked = (i: number) => shown[start + i] === selected
   const head = [cut(headOf(view, shown.length), size.columns), line(titles)].slice(0, Math.max(0, size.rows - 2))
   const body = cells.map((row, i) => (isMarked(i) ? reversed(line(row)) : line(row)))
   // on the last line stands what keys do, and the question
   return [...head, ...body, cut(footOf(view), size.columns)].slice(-size.rows)
 }
 
-const headOf = ({ filter, mode, order, pattern, rows }: View, shown: number): string => {
-  const filtered = filter === "" && mode !== "filter" ? "" : `, ${shown} match "${visible(filter)}"`
+const headOf = ({ filter, order, pattern, rows }: View, shown: number): string => {
+  const filtered = filter === "" ? "" : `, ${shown} match "${visible(filter)}"`
   return `${rows.size} held of ${visible(pattern)}${filtered}, by ${order}`
 }
 
@@ -228,6 +235,16 @@ const footOf = ({ filter, mayRelease, message, mode, selected }: View): string =
     case "confirm":
       return `Free "${visible(selected!)}"? Its holder keeps working until it notices. [y/N]`
     case "list":
-      return message !== "" ? message : `q quit  s sort  / filter${mayRelease ? "  j k select  f free" : ""}`
+      return message !== "" ? message : keysOf(filter !== "", mayRelease)
   }
 }
+
+const keysOf = (isFiltered: boolean, mayRelease: boolean): string =>
+  [
+    "q quit",
+    "s sort",
+    "/ filter",
+    ...(isFiltered ? ["Esc all"] : []),
+    "j k select",
+    ...(mayRelease ? ["f free"] : [])
+  ].join(gap)
