@@ -96,6 +96,24 @@ testLive(
 )
 
 testLive(
+  "redis-lock watch on a terminal says that its picture is old while Redis is away, and no longer when it is back",
+  function* () {
+    const server = yield* RedisServer.start()
+    let output = ""
+    const child = yield* onTerminal(8, ["--redis", server.url], (text) => (output += text))
+    const ended = new Promise<number | null>((resolve) => child.on("close", resolve))
+    const lastLine = () => output.split("\u001b[H").at(-1)!.split("\n").at(-1)!
+    yield* until("it draws", () => lastLine().includes("q quit"))
+    yield* server.kill
+    yield* until("it says so", () => /Redis cannot be asked \(\w+\): this was seen last\./.test(lastLine()))
+    yield* server.restart
+    yield* until("it is up to date again", () => lastLine().includes("q quit"))
+    child.stdin.write("q")
+    assert.strictEqual(yield* Effect.promise(() => ended), 0)
+  }
+)
+
+testLive(
   "redis-lock watch draws the held locks on a terminal, frees the selected one, and gives the terminal back",
   function* () {
     const name = freshName("watch")

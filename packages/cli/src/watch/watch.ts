@@ -6,7 +6,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
-import { Lock, type LockChange, type LockState, type RedisLock } from "effect-redis-lock"
+import { Lock, type LockChange, type LockState, type LockStoreError, type RedisLock } from "effect-redis-lock"
 import * as CommandGroup from "../run/CommandGroup.ts"
 import { ExitWith, failed } from "../exit.ts"
 import { heldBy, jsonOf } from "../names/nameState.ts"
@@ -93,7 +93,7 @@ const picture = (options: WatchOptions) =>
       Effect.forever(Effect.flatMap(Queue.take(terminal.keys), (key) => Queue.offer(events, { _tag: "Key", key })))
     )
     yield* Effect.forkScoped(Effect.forever(Effect.delay(Queue.offer(events, { _tag: "Tick" }), drawEvery)))
-    const looking = changesOf(options, (failure) => Effect.asVoid(told(failure?.message ?? ""))).pipe(
+    const looking = changesOf(options, (failure) => Effect.asVoid(told(failure === undefined ? "" : stale(failure)))).pipe(
       Stream.runForEach((change) => Queue.offer(events, { _tag: "Change", change }))
     )
     yield* Effect.raceFirst(
@@ -101,6 +101,10 @@ const picture = (options: WatchOptions) =>
       Effect.flatMap(Queue.take(signals), (signal) => new ExitWith({ code: CommandGroup.codeOf(signal), message: "" }))
     )
   })
+
+/** Begins with what matters: a narrow terminal cuts the rest. */
+const stale = ({ message, reason }: LockStoreError): string =>
+  `Redis cannot be asked (${reason}): this was seen last. ${message}`
 
 /** Draws after each event, until the user leaves. */
 const showing = Effect.fnUntraced(function* (
