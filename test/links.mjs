@@ -1,4 +1,5 @@
-// Checks the links between the Markdown files: that the file is there, and the heading. Links to the web are not followed.
+// Checks the links between the Markdown files: that the file is there, and the heading. Links to the web are not followed. And that no
+// sequence diagram has a semicolon, at which Mermaid ends a message: neither GitHub nor the site would draw it.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -33,15 +34,22 @@ const anchorsOf = (path) => {
   )
 }
 
+const undrawn = (path, text) =>
+  Array.from(text.matchAll(/^```mermaid\nsequenceDiagram\n([^]*?)^```/gm), ([, messages]) => messages.split("\n"))
+    .flat()
+    .filter((line) => line.includes(";"))
+    .map((line) => `${relative(root, path)}: Mermaid cannot draw ${line.trim()}`)
+
 let count = 0
 const problems = walk(root).flatMap((path) => {
-  const text = withoutCode(readFileSync(path, "utf8"))
+  const source = readFileSync(path, "utf8")
+  const text = withoutCode(source)
   const targets = [
     ...Array.from(text.matchAll(/\]\(([^()\s]+)\)/g), ([, target]) => target),
     // the home page's buttons
     ...Array.from(text.matchAll(/^ +link: (\/\S*)$/gm), ([, target]) => target)
   ]
-  return targets.flatMap((target) => {
+  const broken = targets.flatMap((target) => {
     if (/^[a-z]+:/.test(target)) return []
     count++
     const [file, anchor] = target.split("#")
@@ -56,6 +64,7 @@ const problems = walk(root).flatMap((path) => {
           : undefined
     return problem === undefined ? [] : [`${relative(root, path)}: ${target} ${problem}`]
   })
+  return [...broken, ...undrawn(path, source)]
 })
 for (const problem of problems) console.error(problem)
 if (problems.length > 0) process.exit(1)

@@ -93,9 +93,9 @@ const picture = (options: WatchOptions) =>
       Effect.forever(Effect.flatMap(Queue.take(terminal.keys), (key) => Queue.offer(events, { _tag: "Key", key })))
     )
     yield* Effect.forkScoped(Effect.forever(Effect.delay(Queue.offer(events, { _tag: "Tick" }), drawEvery)))
-    const looking = changesOf(options, (failure) => Effect.asVoid(told(failure === undefined ? "" : stale(failure)))).pipe(
-      Stream.runForEach((change) => Queue.offer(events, { _tag: "Change", change }))
-    )
+    const looking = changesOf(options, (failure) =>
+      Effect.asVoid(told(failure === undefined ? "" : stale(failure)))
+    ).pipe(Stream.runForEach((change) => Queue.offer(events, { _tag: "Change", change })))
     yield* Effect.raceFirst(
       Effect.raceFirst(showing(options, terminal, events), looking),
       Effect.flatMap(Queue.take(signals), (signal) => new ExitWith({ code: CommandGroup.codeOf(signal), message: "" }))
