@@ -193,10 +193,11 @@ describe("redis-lock ui", () => {
   )
 
   testLive("redis-lock ui that others could reach needs a token, and one that cannot be guessed", function* () {
+    const how = "needs --token, or better REDIS_LOCK_UI_TOKEN=$(openssl rand -hex 16)"
     const mistakes = [
-      [["--host", "0.0.0.0"], "it needs --token"],
-      [["--allow-host", "locks.example"], "it needs --token"],
-      [["--allow-release"], "--allow-release needs --token"],
+      [["--host", "0.0.0.0"], `others can reach the page then: it ${how}`],
+      [["--allow-host", "locks.example"], `others can reach the page then: it ${how}`],
+      [["--allow-release"], `--allow-release ${how}`],
       [["--host", "0.0.0.0", "--token", "short"], "at least 16 ASCII characters"],
       [["--port", "65536"], "0 to 65535"],
       [["--interval", "10ms"], "at least 100ms"]

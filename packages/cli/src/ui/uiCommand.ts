@@ -78,16 +78,15 @@ export const uiCommand = Command.make(
 ).pipe(
   Command.validate(({ allowHost, allowRelease, host, token }) => {
     if (token !== undefined) return Effect.void
-    if (!isLoopback(host) || allowHost.length > 0) {
-      return Effect.fail(new ValidationError({ message: "others can reach the page then: it needs --token" }))
-    }
-    return allowRelease
-      ? Effect.fail(
-          new ValidationError({
-            message: `every user of this machine could free locks: --allow-release needs --token, or better REDIS_LOCK_UI_TOKEN=$(openssl rand -hex 16)`
-          })
-        )
-      : Effect.void
+    const without =
+      !isLoopback(host) || allowHost.length > 0
+        ? "others can reach the page then: it"
+        : allowRelease
+          ? "every user of this machine could free locks: --allow-release"
+          : undefined
+    if (without === undefined) return Effect.void
+    const message = `${without} needs --token, or better REDIS_LOCK_UI_TOKEN=$(openssl rand -hex 16)`
+    return Effect.fail(new ValidationError({ message }))
   }),
   Command.annotate(
     Usage,
