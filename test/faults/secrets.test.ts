@@ -341,3 +341,14 @@ const answering = (answer: (sent: string) => string): Effect.Effect<number, neve
     }),
     (server) => Effect.sync(() => server.close())
   ).pipe(Effect.map((server) => (server.address() as AddressInfo).port))
+
+// by what is missing from a well-known sentence, the password would be known as well
+testLive("The refusal of a wrong password is told whole, even if its words contain that password", function* () {
+  const { url } = yield* RedisServer.start()
+  yield* protect(url)
+  for (const password of ["password", "pass", "user", "a"]) {
+    const { text } = yield* everythingOf(using(locksOver(IoRedis.layer({ url: withPassword(url, password) }))))
+    assert.include(text, "WRONGPASS invalid username-password pair or user is disabled")
+    assert.notInclude(text, "<redacted>")
+  }
+})

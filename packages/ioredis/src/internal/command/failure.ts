@@ -3,6 +3,9 @@ import { RedisDriver } from "effect-redis-lock"
 /** Secrets that must not be shown. */
 export type Hide = (text: string) => string
 
+/** How servers refuse a password. If it were hidden here, what is missing would tell what it is. */
+const refusal = "WRONGPASS invalid username-password pair or user is disabled"
+
 /**
  * Hides secrets in the messages of a server or of ioredis. Old servers repeat the arguments of an unknown command, truncated.
  */
@@ -10,10 +13,10 @@ export const hiding = (secrets: ReadonlyArray<unknown>): Hide => {
   const texts = secrets.filter((secret): secret is string => typeof secret === "string" && secret !== "")
   const all = new Set(texts.flatMap((text) => [text, encodeURIComponent(text), JSON.stringify(text).slice(1, -1)]))
   const longestFirst = [...all].sort((a, b) => b.length - a.length)
+  const hide: Hide = (text) => longestFirst.reduce((shown, secret) => shown.replaceAll(secret, "<redacted>"), text)
   return (text) => {
-    let shown = text.replace(/,? with args beginning with:.*/s, "")
-    for (const secret of longestFirst) shown = shown.replaceAll(secret, "<redacted>")
-    return shown
+    const shown = text.replace(/,? with args beginning with:.*/s, "")
+    return shown.split(refusal).map(hide).join(refusal)
   }
 }
 
