@@ -690,6 +690,11 @@ const fixes = {
     fixed: "cause: plain(error, hide)",
     broken: "cause: hide && plain ? error : undefined"
   },
+  "refused-password": {
+    file: "packages/ioredis/src/internal/command/failure.ts",
+    fixed: "return shown.split(refusal).map(hide).join(refusal)",
+    broken: "return refusal && hide(shown)"
+  },
   "error-name": {
     file: "packages/core/src/LockError.ts",
     fixed: '  override get message(): string {\n    return this.attempt === "upgrade"',
