@@ -89,10 +89,10 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
    */
   #giveBack(kept: ReadonlyArray<InternalHolding<T> | undefined> = []): Effect.Effect<void> {
     return Effect.suspend(() => {
-      const released: Array<InternalHolding<T>> = []
+      const released: Array<Hold> = []
       for (const [index, member] of this.#held.entries()) {
         if (member === undefined || member === kept[index]) continue
-        released.push(member)
+        released.push(...member.holds)
         this.#held[index] = undefined
       }
       if (released.length === 0) return Effect.void

@@ -2,8 +2,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { InvalidLockOptions, LockLost, LockStoreError } from "../../LockError.ts"
-import { Hold, InternalHolding } from "../hold/Hold.ts"
-import type { Lease } from "../hold/Lease.ts"
+import { type Hold, InternalHolding } from "../hold/Hold.ts"
 import { releaseTogether, staysTaken } from "../hold/release.ts"
 import { goesTogether } from "../kinds/kinds.ts"
 import { printsAs } from "../report/shown.ts"
@@ -23,13 +22,11 @@ export class MultiHold<T> extends InternalHolding<Tokens<T>> {
     super()
     this.name = name
     this.#members = members
-    const holds: Array<Hold> = []
-    for (const member of members) holds.push(...member.holds)
-    this.holds = holds
+    this.holds = members.flatMap(({ holds }) => holds)
   }
 
   get owner(): string {
-    return [...new Set(this.#members.map(({ owner }) => owner))].join(", ")
+    return [...new Set(this.holds.map(({ owner }) => owner))].join(", ")
   }
 
   get token(): Tokens<T> {
@@ -58,18 +55,15 @@ export class MultiHold<T> extends InternalHolding<Tokens<T>> {
   }
 
   get awaitLost(): Effect.Effect<never, LockLost> {
-    return Effect.raceAllFirst(this.#members.map(({ awaitLost }) => awaitLost))
+    return Effect.raceAllFirst(this.holds.map(({ awaitLost }) => awaitLost))
   }
 
   renew(leaseTime?: Duration.Input): Effect.Effect<void, LockLost | LockStoreError | InvalidLockOptions> {
-    return Effect.forEach(this.#members, (member) => member.renew(leaseTime), {
-      concurrency: "unbounded",
-      discard: true
-    })
+    return Effect.forEach(this.holds, (hold) => hold.renew(leaseTime), { concurrency: "unbounded", discard: true })
   }
 
   releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
-    return releaseAll(this.#members)
+    return releaseAll(this.holds)
   }
 
   onLost(listener: () => void): () => void {
@@ -79,7 +73,7 @@ export class MultiHold<T> extends InternalHolding<Tokens<T>> {
       isCalled = true
       listener()
     }
-    const withdrawals = this.#members.map((member) => member.onLost(once))
+    const withdrawals = this.holds.map((hold) => hold.onLost(once))
     return () => {
       for (const withdraw of withdrawals) withdraw()
     }
@@ -87,31 +81,25 @@ export class MultiHold<T> extends InternalHolding<Tokens<T>> {
 }
 
 /**
- * Releases all members, even if some releases fail, and fails with every failure, losses first. The caller is
+ * Releases all holds, even if some releases fail, and fails with every failure, losses first. The caller is
  * uninterruptible.
  */
-export const releaseAll = (held: ReadonlyArray<InternalHolding>): Effect.Effect<void, LockLost | LockStoreError> => {
-  const together: Array<Array<Hold>> = []
-  const alone: Array<InternalHolding> = []
-  for (const member of held) {
-    if (!(member instanceof Hold) || !isFreedTogether(member)) {
-      alone.push(member)
-      continue
-    }
-    const group = together.find(([first]) => haveOneOwner(first!.lease, member.lease))
-    if (group === undefined) together.push([member])
-    else group.push(member)
+export const releaseAll = (holds: ReadonlyArray<Hold>): Effect.Effect<void, LockLost | LockStoreError> => {
+  const groups: Array<Array<Hold>> = []
+  for (const hold of holds) {
+    const group = isFreedTogether(hold) ? groups.find(([first]) => isOneCommand(first!, hold)) : undefined
+    if (group === undefined) groups.push([hold])
+    else group.push(hold)
   }
-  if (together.length === 1 && alone.length === 0) return Effect.flatMap(releaseGroup(together[0]!), failing)
-  const releases = [...together.map(releaseGroup), ...alone.map(releaseAlone)]
-  return Effect.flatMap(Effect.all(releases, { concurrency: "unbounded" }), (failures) => failing(failures.flat()))
+  if (groups.length === 1) return Effect.flatMap(releaseGroup(groups[0]!), failing)
+  const releases = Effect.forEach(groups, releaseGroup, { concurrency: "unbounded" })
+  return Effect.flatMap(releases, (failures) => failing(failures.flat()))
 }
 
-const releaseGroup = (holds: ReadonlyArray<Hold>) =>
-  holds.length === 1 ? releaseAlone(holds[0]!) : releaseTogether(holds)
-
-const releaseAlone = (held: InternalHolding): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> =>
-  Effect.match(held.releaseNow(), { onSuccess: () => [], onFailure: (failure) => [failure] })
+const releaseGroup = (holds: ReadonlyArray<Hold>): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> =>
+  holds.length > 1
+    ? releaseTogether(holds)
+    : Effect.match(holds[0]!.releaseNow(), { onSuccess: () => [], onFailure: (failure) => [failure] })
 
 const failing = (failures: ReadonlyArray<LockLost | LockStoreError>): Effect.Effect<void, LockLost | LockStoreError> =>
   failures.length === 0
@@ -126,8 +114,11 @@ const failing = (failures: ReadonlyArray<LockLost | LockStoreError>): Effect.Eff
 const isFreedTogether = ({ lease, released }: Hold): boolean =>
   !released && lease.holds === 1 && goesTogether(lease) && !staysTaken(lease)
 
-const haveOneOwner = (a: Lease, b: Lease): boolean =>
-  a.owner === b.owner &&
-  (a.keys.lock === b.keys.lock || a.client.store.slot(a.keys.lock) === b.client.store.slot(b.keys.lock))
+/** Whether the command that releases `hold` can release `first` as well. */
+const isOneCommand = (first: Hold, { lease, owner }: Hold): boolean =>
+  isFreedTogether(first) &&
+  first.owner === owner &&
+  (first.lease.keys.lock === lease.keys.lock ||
+    lease.client.store.slot(first.lease.keys.lock) === lease.client.store.slot(lease.keys.lock))
 
 printsAs(MultiHold.prototype, ({ name, owner }) => ({ _id: "effect-redis-lock/Holding", name, owner }))
