@@ -52,9 +52,7 @@ describe("run --max-hold", () => {
       function* () {
         const name = freshName("cli")
         const ended = yield* limited("--max-hold", [...flags, name], "sleep 60 & wait")
-        assert.deepStrictEqual([ended.code, ended.stdout], [70, "ready
-bye
-"])
+        assert.deepStrictEqual([ended.code, ended.stdout], [70, "ready\nbye\n"])
         assert.include(ended.stderr, `"${name}" was held for its --max-hold. Stopping the command.`)
         assert.include(ended.stderr, "Stopping the command.")
         const next = yield* redisLock(["run", "--wait", "10s", ...flags, name, "--", "true"])
