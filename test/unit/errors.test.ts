@@ -134,6 +134,8 @@ test("The message of a LockStoreError says whether a lock, a semaphore or a latc
   server.refuses = (operation) => operation.endsWith("/release")
   const section = PermitSemaphore.withPermit(Effect.void, permits)
   assert.strictEqual(yield* startOf(section), 'Semaphore "seats" (the work is done)')
+  const unconfirmed = new LockStoreError({ operation: "grant/confirm", lock: "seats", reason: "TimedOut" })
+  assert.match(unconfirmed.message, /^Grant of "seats", /)
   server.refuses = () => false
   yield* pass(2)
 })

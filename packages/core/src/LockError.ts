@@ -328,13 +328,12 @@ export const StoreReason = Schema.Literals(Object.keys(storeReasons) as Readonly
  */
 export type StoreReason = typeof StoreReason.Type
 
-/** What has the name in the field `lock`. */
-const nounOf = (operation: string): string =>
-  /^(permit_)?semaphore\/|^release \(the permits/.test(operation)
-    ? "Semaphore"
-    : operation.startsWith("latch/")
-      ? "Latch"
-      : "Lock"
+/** What has the name in the field `lock`; a grant is confirmed alike whatever was granted. */
+const nounOf = (operation: string): string => {
+  if (/^(permit_)?semaphore\/|^release \(the permits/.test(operation)) return "Semaphore"
+  if (operation.startsWith("latch/")) return "Latch"
+  return operation.startsWith("grant/") ? "Grant of" : "Lock"
+}
 
 /**
  * Redis, or another store, could not run an operation. `reason` distinguishes the cases, `operation` names the attempted

@@ -190,7 +190,8 @@ const releaseSoon = (hold: InternalHolding): Effect.Effect<void, LockLost | Lock
         duration: left,
         orElse: () => {
           client.gaveUp.at = client.now()
-          const operation = "release (it continues in the background)"
+          const continues = lease.kind.mode === "permit" ? "the permits are given back" : "it continues"
+          const operation = `release (${continues} in the background)`
           const cause = new Error("the store did not answer the release before this one in time either")
           return Effect.fail(new LockStoreError({ operation, lock: hold.name, reason: "TimedOut", cause }))
         }

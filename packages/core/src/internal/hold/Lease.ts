@@ -216,7 +216,8 @@ export class Lease implements Due, OwnerRef {
     const isOverdue = this.renewals > 0 && now - this.renewsSince > this.client.options.renewIntervalMillis / 10
     const cause = this.renewalFailure
     if (cause instanceof LockStoreError || (cause === undefined && !isOverdue)) return cause
-    return new LockStoreError({ operation: "renew", lock: this.name, reason: "TimedOut", cause })
+    const operation = this.kind.mode === "permit" ? "permit_semaphore/renew" : "renew"
+    return new LockStoreError({ operation, lock: this.name, reason: "TimedOut", cause })
   }
 
   /** Waits until it can be told whether it is lost; undefined if that can be told now, as nearly always. */

@@ -223,11 +223,11 @@ export class Watchdog implements Alarm {
     const now = this.#client.now()
     lease.renewals--
     lease.renewalFailure = failure
-    telemetry.of(lease.kind.name).renewalFailures++
     if (alone) {
       if (lease.checkLost(now) === undefined) this.#renew([lease], now)
       return
     }
+    telemetry.of(lease.kind.name).renewalFailures++
     const interval = lease.unconfirmed === undefined ? options.renewIntervalMillis : 1000
     this.#put(lease, Math.min(lease.endsAt, now + interval * (0.1 + 0.1 * Math.random())))
   }
