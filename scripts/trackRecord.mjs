@@ -14,6 +14,12 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "short-lease-after-failover": {
+    file: `${internal}/hold/Watchdog.ts`,
+    fixed: `    this.verify(leases.filter(({ kind }) => kind.mode === "permit"))
+    this.verifyLength(leases.filter(({ kind }) => kind.mode !== "permit"))`,
+    broken: "    this.verify(leases)"
+  },
   "own-turns": {
     file: `${internal}/wait/Lines.ts`,
     fixed: 'publish = readersAsk ? "" : line.place.owner',

@@ -2,7 +2,7 @@
  * After a failover to a replica that had not heard of the latest releases, what was released is free.
  */
 import { assert, describe } from "@effect/vitest"
-import { Effect, Exit, Fiber } from "effect"
+import { Effect, Exit, Fiber, Option } from "effect"
 import { Lock, LockStoreError, MultiLock, PermitId, PermitSemaphore, ReadWriteLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { RecentReleases } from "../../packages/core/dist/internal/client/RecentReleases.js"
@@ -179,6 +179,34 @@ describe("a failover that forgets the latest releases", () => {
     yield* TestClock.adjust("6 seconds")
     assert.deepInclude(yield* Fiber.join(ending), { _tag: "LockLost", lock: "b", reason: "NotOwner" })
   })
+
+  for (const [to, isOwn] of [
+    ["the next waiter of its process", true],
+    ["a waiter of another process", false]
+  ] as const) {
+    test(`A lock that a release has left to ${to} has the lease of that waiter again after a failover that knows the release alone`, function* () {
+      const server = yield* replicatedStore
+      const store = wrappedStore(server.store, ({ operation, run }) =>
+        operation === "lock/release" ? Effect.tap(run(), server.lag) : run()
+      )
+      const one = as(yield* clientOf({ ...server, store }, long))
+      const other = as(yield* clientOf(server, long))
+      const first = yield* sectionUntilTold((body) => one(Lock.withLock(body, "a")))
+      const next = yield* forkHolder((stay: (acquired: void) => Effect.Effect<void>) =>
+        (isOwn ? one : other)(Lock.withLock(stay(undefined), "a"))
+      )
+      yield* TestClock.adjust(50)
+      yield* first.end
+      yield* next.entered
+      yield* server.failOver
+      yield* TestClock.adjust("5 seconds")
+      assert.isUndefined(next.fiber.pollUnsafe(), "the section goes on")
+      const rival = yield* (isOwn ? other : one)(Lock.withLockIfAvailable(Effect.void, "a"))
+      assert.isTrue(Option.isNone(rival), "and nobody else gets in")
+      yield* next.letGo
+      yield* Fiber.join(next.fiber)
+    })
+  }
 
   // tries to give back a permit in use together with one that is free, and fails over to a replica for which both are in use
   for (const [title, isReplyLost] of [

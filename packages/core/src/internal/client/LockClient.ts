@@ -236,7 +236,7 @@ export class LockClient extends OpaqueClient implements Service {
   reconnected(): void {
     if (this.#highestToken > 0) this.#leastToken = this.#highestToken + 1
     this.releases?.repeat()
-    this.watchdog.verify()
+    this.watchdog.verifyAll()
   }
 
   /** Whether what a release gives back was given back after a reconnect, or may have been. A quorum asks its members' clients. */

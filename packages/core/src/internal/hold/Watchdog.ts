@@ -81,10 +81,17 @@ export class Watchdog implements Alarm {
   }
 
   /**
-   * Checks at once that Redis still has these leases, by default all: another server may answer now, which does not know some of them. A lease
-   * that is there keeps its length, and the time of its next renewal.
+   * Another server may answer now, which does not know some leases, and of a lock that was handed over perhaps the short one alone. What
+   * somebody has given a permit is left to it.
    */
-  verify(leases: ReadonlyArray<Lease> = [...this.leases]): void {
+  verifyAll(): void {
+    const { leases } = this
+    this.verify(leases.filter(({ kind }) => kind.mode === "permit"))
+    this.verifyLength(leases.filter(({ kind }) => kind.mode !== "permit"))
+  }
+
+  /** Checks at once that Redis still has these leases. A lease that is there keeps its length, and the time of its next renewal. */
+  verify(leases: ReadonlyArray<Lease>): void {
     this.inBatches(held(leases, this.#client.now()), batchSize, (batch) => this.#verify(batch, 0))
   }
 

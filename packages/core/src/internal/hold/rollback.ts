@@ -29,7 +29,8 @@ const awaitRollback = (clients: ReadonlyArray<LockClient>, rolledBack: Effect.Ef
     if (before >= rollbackWaitMillis) return Effect.void
     return Effect.map(Effect.timeoutOption(rolledBack, rollbackWaitMillis - before), (inTime) => {
       const at = now()
-      const awaited = { at, millis: before + at - beganAt }
+      // more only if this process stood still meanwhile
+      const awaited = { at, millis: Math.min(before + at - beganAt, rollbackWaitMillis) }
       for (const client of clients) client.awaited = awaited
       if (Option.isSome(inTime)) return
       for (const client of clients) {
