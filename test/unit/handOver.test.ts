@@ -421,7 +421,8 @@ describe("the message of a release is the grant", () => {
   })
 
   const { readLock, writeLock } = ReadWriteLock.make("a")
-  const renewForLess = Effect.flatMap(Lock.currentHolding(Lock.make("a")), (holding) => holding.renew("5 seconds"))
+  const renewFor = (leaseTime: Duration.Input) =>
+    Effect.flatMap(Lock.currentHolding(Lock.make("a")), (holding) => holding.renew(leaseTime))
   for (const [what, lock, holders, then] of [
     [
       "re-enters with a shorter lease",
@@ -429,7 +430,8 @@ describe("the message of a release is the grant", () => {
       Lock.make("a"),
       Lock.withLock(Effect.void, "a", { leaseTime: "5 seconds" })
     ],
-    ["renews it for less", Lock.make("a"), Lock.make("a"), renewForLess],
+    ["renews it for less", Lock.make("a"), Lock.make("a"), renewFor("5 seconds")],
+    ["renews it for less than it was handed", Lock.make("a"), Lock.make("a"), renewFor("1 second")],
     [
       "reads once more with a longer lease",
       readLock,

@@ -2,9 +2,11 @@
  * How many turns in a row a process has of a lock that it hands over to itself.
  */
 import { assert } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Exit, Fiber } from "effect"
 import { Lock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { background } from "../kit/background.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
 import { as, clientOf, type Service, testStore } from "../kit/testStore.ts"
 import { test } from "../kit/test.ts"
 
@@ -79,4 +81,20 @@ test("A process that nobody competes with loses no time when it has had its turn
   yield* takeTurns("a", yield* clientOf(server), 3, 100, entered)
   for (let i = 0; i < 40; i++) yield* TestClock.adjust(100)
   assert.strictEqual(entered.length, 41)
+})
+
+test("A release leaves the lock to no waiter that has given up and looks who holds it", function* () {
+  const server = yield* testStore()
+  const own = as(yield* clientOf(server, { label: "own" }))
+  const section = yield* sectionUntilTold((body) => own(Lock.withLock(body, "a")))
+  const late = yield* background(own(Effect.exit(Lock.withLock(Effect.void, "a", { waitTime: "2 seconds" }))))
+  const next = yield* background(own(Lock.withLock(Effect.void, "a")))
+  server.delay = (operation) => (operation === "lock/inspect" ? 40 : 0)
+  yield* TestClock.adjust("2 seconds")
+  yield* section.end
+  yield* TestClock.adjust(1)
+  const [looks, isServed] = [late.pollUnsafe() === undefined, next.pollUnsafe() !== undefined]
+  yield* TestClock.adjust("1 minute")
+  assert.isTrue(Exit.isFailure(yield* Fiber.join(late)))
+  assert.isTrue(looks && isServed, "the one behind it is served at once")
 })

@@ -112,6 +112,8 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
   }
 
   gaveUp(): Effect.Effect<never, LockTimeout | LockStoreError> {
+    // it may ask who holds the lock, and asks for the lock no more
+    this.line.leave(this.waiter)
     return gaveUp(this.request, this.startedAt, this.#denial, this.line.outage.failure)
   }
 

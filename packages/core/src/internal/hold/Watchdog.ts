@@ -218,6 +218,8 @@ export class Watchdog implements Alarm {
           lease.renewalFailure = undefined
           lease.renewals--
           if (lease.unconfirmed === undefined) this.#schedule(lease)
+          // its holder has extended it to less than was asked for
+          else this.#put(lease, Math.min(lease.endsAt, this.#client.now() + 100))
         }
       }
       then?.(exit, command)
