@@ -20,9 +20,12 @@ const untilAnswered = `
   })
 `
 
-/** {@link block} until the server has answered a script, and for longer than a command may take. Its counters have been reset. */
+/**
+ * {@link block} until the server has answered a script, and for longer than a command may take. Its counters have been reset. Throws where no
+ * script has come.
+ */
 const blockUntilAnswered = ({ port }: { readonly port: number }) =>
-  execFileSync(process.execPath, ["--eval", untilAnswered, String(port), "700"])
+  execFileSync(process.execPath, ["--eval", untilAnswered, String(port), "700"], { timeout: 60_000 })
 
 /** Connects, and loads the scripts; again where a busy machine takes longer for that than a command may. */
 const warmUp = Effect.retry(Lock.withLock(Effect.void, "report"), {
