@@ -51,11 +51,12 @@ testLive("A subscription that is made again wakes the waiter, which may have mis
 testLive(
   "A subscription that breaks on a network that loses everything is noticed by its silence and made again",
   function* () {
-    yield* undisturbed("100 millis", function* (watch) {
+    const commandTimeout = 600
+    yield* undisturbed(commandTimeout / 2, function* (watch) {
       const { proxy, redis, server } = yield* behindProxy()
       yield* watch(redis)
       const holder = yield* enter(yield* untoldClient(server, patient), "report")
-      const options = { ...patient, label: "", subscriptions: proxy, commandTimeout: 200 }
+      const options = { ...patient, label: "", subscriptions: proxy, commandTimeout }
       const waiter = yield* queueUp(yield* clientOver(yield* bare(server), options), "report")
       yield* waiterSleeps(redis, "report")
       yield* proxy.dropReplies
@@ -72,11 +73,12 @@ testLive(
 )
 
 testLive("A subscription without messages is not taken for broken", function* () {
-  yield* undisturbed("100 millis", function* (watch) {
+  const commandTimeout = 400
+  yield* undisturbed(commandTimeout / 2, function* (watch) {
     const { proxy, redis, server } = yield* behindProxy()
     yield* watch(redis)
     const holder = yield* enter(yield* untoldClient(server, patient), "report")
-    const waiter = yield* queueUp(yield* client(proxy, { ...patient, label: "", commandTimeout: 100 }), "report")
+    const waiter = yield* queueUp(yield* client(proxy, { ...patient, label: "", commandTimeout }), "report")
     yield* waiterSleeps(redis, "report")
     const connections = Effect.promise(async () => String(await redis.client("LIST")).match(/^id=\d+/gm) ?? [])
     const before = yield* connections

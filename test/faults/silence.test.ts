@@ -49,7 +49,8 @@ testLive(
 )
 
 testLive("A connection that is silent for longer than a command may take, but comes back, is kept", function* () {
-  yield* undisturbed("100 millis", function* (watch) {
+  const commandTimeout = 600
+  yield* undisturbed(commandTimeout / 2, function* (watch) {
     const { proxy, redis: observer } = yield* behindProxy()
     yield* watch(observer)
     const clients = Effect.promise(async () =>
@@ -87,7 +88,7 @@ testLive(
     redis.on("error", () => {})
     // its handshake may take longer on a busy machine
     const mine = yield* clientOf(locksOver(IoRedis.fromClient(redis, { commandTimeout: "1 hour" }))).pipe(
-      Effect.retry({ schedule: Schedule.spaced(50) })
+      Effect.retry({ times: 100, schedule: Schedule.spaced(50) })
     )
     yield* connected(mine)
     yield* proxy.stallReplies

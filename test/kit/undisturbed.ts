@@ -3,10 +3,12 @@
  */
 import { Cause, Duration, Effect, Exit, Scope } from "effect"
 import type { Redis } from "ioredis"
+import { expect } from "vitest"
 
 /**
- * Runs steps that fail where this process, or a server that it is told to watch, stands still for as long as that: once more if they have failed and
- * one did, as then they have shown nothing. What they build is closed before that.
+ * Runs steps that fail where this process, or a server that it is told to watch, stands still for as long as that: again if they have failed and
+ * one did, as then they have shown nothing; at most twice. A line says so, also of a test that then passes. What they build is closed before that.
+ * Choose at least half of the timeout on which the steps depend: what stands still for less does not make them fail.
  */
 export const undisturbed = Effect.fnUntraced(function* <R>(
   by: Duration.Input,
@@ -43,7 +45,12 @@ export const undisturbed = Effect.fnUntraced(function* <R>(
       )
     )
     if (Exit.isSuccess(exit)) return
-    if (longest < Duration.toMillis(by) || again === 9) return yield* exit
-    console.log(`Once more, as it stood still for ${Math.round(longest)} ms. Before that: ${Cause.pretty(exit.cause)}`)
+    if (longest < Duration.toMillis(by) || again === 2) return yield* exit
+    const { currentTestName } = expect.getState()
+    const [failure] = Cause.pretty(exit.cause).split("\n")
+    // not console.log, which Vitest keeps to itself where the test passes
+    process.stdout.write(
+      `Run again, as the machine stood still for ${Math.round(longest)} ms: ${currentTestName}\n  ${failure}\n`
+    )
   }
 })

@@ -83,3 +83,35 @@ it("A warning that no test expects is reported, and none that one of several con
   assert.include(output, "some.test.mjs: console (1, first in: warns twice)")
   assert.notInclude(output, "concurrent.test.mjs: beware")
 })
+
+it("What is run again, as the machine stood still, is run three times at most, and a line tells it of a test that passes", async () => {
+  const { code, output } = await runOf({
+    again: `
+      import { undisturbed } from "${here}kit/undisturbed.ts"
+      const failing = (times, stallMillis) => {
+        const seen = { runs: 0 }
+        const steps = undisturbed(50, function* (watch) {
+          yield* watch({ time: async () => {} })
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, stallMillis)
+          if (++seen.runs <= times) throw new Error("run " + seen.runs + " has failed")
+        })
+        return [seen, () => Effect.runPromise(steps)]
+      }
+      const fails = async (run) => {
+        if (await run().then(() => true, () => false)) throw new Error("does not fail")
+      }
+      const [passing, pass] = failing(2, 100)
+      it("passes at last", pass)
+      it("has passed at the third try", () => { if (passing.runs !== 3) throw new Error("" + passing.runs) })
+      const [hopeless, despair] = failing(3, 100)
+      it("is given up", () => fails(despair))
+      it("was tried three times", () => { if (hopeless.runs !== 3) throw new Error("" + hopeless.runs) })
+      const [undisturbedly, fail] = failing(1, 0)
+      it("fails at once", () => fails(fail))
+      it("was tried once", () => { if (undisturbedly.runs !== 1) throw new Error("" + undisturbedly.runs) })
+    `
+  })
+  assert.strictEqual(code, 0, output)
+  assert.match(output, /^Run again, as the machine stood still for \d+ ms: passes at last\n.*run 1 has failed/m)
+  assert.match(output, /passes at last\n.*run 2 has failed/)
+})
