@@ -1,0 +1,89 @@
+/**
+ * In which order the commands of a release go out that leaves the lock to a waiter of its process.
+ */
+import { assert } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Scheduler } from "effect"
+import { Lock, MultiLock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
+import { background } from "../kit/background.ts"
+import { until } from "../kit/eventually.ts"
+import { test } from "../kit/test.ts"
+import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
+
+/** Has a fiber give way to the others before its next step. */
+class GivingWay extends Scheduler.MixedScheduler {
+  giver: Fiber.Fiber<unknown, unknown> | undefined
+  /** Called when it does. */
+  meanwhile: () => void = () => {}
+  isDue = false
+
+  override shouldYield(fiber: Fiber.Fiber<unknown, unknown>): boolean {
+    if (!this.isDue || fiber !== this.giver) return super.shouldYield(fiber)
+    this.isDue = false
+    this.meanwhile()
+    return true
+  }
+}
+
+const kinds = { Lock: Lock.make("a"), MultiLock: MultiLock.make(["a", "b"]) }
+
+for (const [title, held] of Object.entries(kinds)) {
+  /** A section ends whose fiber gives way as soon as its release has been made, while a fiber of the same process waits. */
+  const setUp = Effect.gen(function* () {
+    const server = yield* testStore()
+    const scheduler = new GivingWay()
+    let isEnding = false
+    const store = wrappedStore(server.store, ({ operation, run }) => {
+      if (isEnding && operation.endsWith("/release")) {
+        isEnding = false
+        scheduler.isDue = true
+      }
+      return run()
+    })
+    const service = yield* clientOf({ store }, { label: "" })
+    const mayEnd = yield* Deferred.make<void>()
+    let isHeld = false
+    const holder = yield* Effect.sync(() => (isHeld = true)).pipe(
+      Effect.andThen(Deferred.await(mayEnd)),
+      Lock.withLock(held),
+      as(service),
+      Effect.provideService(Scheduler.Scheduler, scheduler),
+      background
+    )
+    scheduler.giver = holder
+    yield* until("the section has begun", () => isHeld)
+    const waiter = yield* Effect.succeed("served").pipe(Lock.withLock("a"), as(service), background)
+    const end = Effect.gen(function* () {
+      server.operations.length = 0
+      server.args.length = 0
+      isEnding = true
+      yield* Deferred.succeed(mayEnd, undefined)
+      yield* Fiber.join(holder)
+      // a waiter that came too early asks again later
+      yield* TestClock.adjust(1)
+      assert.isFalse(isEnding || scheduler.isDue, "the fiber has not given way")
+    })
+    return { end, scheduler, server, waiter }
+  })
+
+  test(`A release that leaves the lock to a waiter of its process is sent before that waiter asks: ${title}`, function* () {
+    const { end, server, waiter } = yield* setUp
+    yield* end
+    assert.deepStrictEqual(
+      server.operations.map((operation) => operation.split("/")[1]),
+      ["release", "acquire", "release"]
+    )
+    assert.strictEqual(yield* Fiber.join(waiter), "served")
+  })
+
+  test(`A release that leaves the lock to a waiter of its process is sent before what gives it back when that waiter leaves: ${title}`, function* () {
+    const { end, scheduler, server, waiter } = yield* setUp
+    scheduler.meanwhile = () => waiter.interruptUnsafe()
+    yield* end
+    yield* Fiber.await(waiter)
+    assert.isTrue(yield* server.isFree("a"), "the lock is kept for nobody")
+    const [[, ...released], [owner]] = server.args as [ReadonlyArray<unknown>, ReadonlyArray<unknown>]
+    assert.include(released, owner)
+  })
+}
