@@ -3,8 +3,8 @@
  */
 import { RedisRunnerStorage } from "@effect-redis-lock/cluster"
 import { Context, type Duration, Effect, Layer, Schedule, type Scope } from "effect"
-import { Runner, RunnerAddress, RunnerStorage, ShardId, ShardingConfig } from "effect/cluster"
-import { type InvalidLockOptions, RedisDriver } from "effect-redis-lock"
+import { type ClusterError, Runner, RunnerAddress, RunnerStorage, ShardId, ShardingConfig } from "effect/cluster"
+import { type InvalidLockOptions, LockStoreError, RedisDriver } from "effect-redis-lock"
 
 export interface StorageOptions extends RedisRunnerStorage.RedisRunnerStorageOptions {
   /** Default: a minute, so that no test waits for its end. */
@@ -48,7 +48,12 @@ export const storageOver = <E>(
   )
 
 /** For a process with a short lease: its commands are refused as late where a busy machine delays them for a third of it. */
-export const again = <A, E>(self: Effect.Effect<A, E>) => Effect.retry(self, { schedule: Schedule.spaced(20) })
+export const again = <A>(self: Effect.Effect<A, ClusterError.PersistenceError>) =>
+  Effect.retry(self, {
+    while: ({ cause }) => cause instanceof LockStoreError && cause.reason === "TooLate",
+    times: 100,
+    schedule: Schedule.spaced(20)
+  })
 
 export const addressOf = (port: number) => RunnerAddress.make("localhost", port)
 
