@@ -87,6 +87,10 @@ testLive(
     yield* Effect.promise(() => redis.call("ACL", "SETUSER", "few", "+@all", "resetkeys", "~app:*"))
     const onlyTheirKeys = yield* redisLock(["doctor", "--redis", url])
     assert.match(onlyTheirKeys.stdout, /^info +warning +INFO failed: NOPERM .* key/m)
+    yield* Effect.promise(() => redis.call("ACL", "SETUSER", "few", "allkeys", "-eval"))
+    yield* Effect.promise(() => redis.script("FLUSH"))
+    const withoutEval = yield* redisLock(["doctor", "--redis", url])
+    assert.match(withoutEval.stdout, /^info +warning +INFO failed: NOPERM .*'eval'/m)
   }
 )
 

@@ -74,7 +74,7 @@ const examine = (url: Redacted.Redacted, prefix: string): Effect.Effect<Server, 
 
 /** Whether INFO itself is what this user may not do, rather than scripts or the key. */
 const refusesInfo = (error: RedisDriver.RedisDriverError): boolean =>
-  error.reason === "NoPermission" && !/evalsha|\bkeys?\b/i.test(wordsOf(error))
+  error.reason === "NoPermission" && !/\beval(sha)?\b|\bkeys?\b/i.test(wordsOf(error))
 
 const info = scriptOf("doctor/info", "return redis.call('INFO')")
 
