@@ -1,13 +1,16 @@
 /**
  * Short runs, each with a RedisServer of its own.
  */
-import { chaos, type ChaosReport } from "@effect-redis-lock/chaos/chaos"
+import { chaos, type ChaosReport, keysLeft } from "@effect-redis-lock/chaos/chaos"
 import { buildChecker } from "@effect-redis-lock/chaos/check"
 import { describeFault, nemeses, scheduleOf } from "@effect-redis-lock/chaos/nemeses"
 import { noPostgresql, openRegister, startRegister } from "@effect-redis-lock/chaos/register"
+import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { randomUUID } from "node:crypto"
 import { writeSync } from "node:fs"
+import { bare } from "../kit/server/bareRedis.ts"
 
 const shown = (report: ChaosReport): string =>
   [...report.violations.map(({ what }) => what), ...report.events.slice(-300).map(({ line }) => line)].join("\n")
@@ -138,4 +141,29 @@ describe("the faults of a chaos run", () => {
       "stop"
     ])
   })
+})
+
+describe("what a chaos run leaves", () => {
+  it.live("A chaos run leaves places only of processes that were killed, and only for a minute", () =>
+    Effect.gen(function* () {
+      const redis = yield* bare(yield* RedisServer.start())
+      const [closed, killed] = [randomUUID(), randomUUID()]
+      yield* Effect.promise(async () => {
+        const place = async (key: string, client: string, millis?: number) => {
+          await redis.zadd(`effect_redis_lock_places:${key}`, 1, `${client}:1`)
+          if (millis !== undefined) await redis.pexpire(`effect_redis_lock_places:${key}`, millis)
+        }
+        await place("of a killed one", killed, 60_000)
+        await place("of a closed one", closed, 60_000)
+        await place("for ever", killed)
+        await place("for too long", killed, 120_000)
+        const left = await keysLeft(redis, new Set([closed]))
+        assert.deepStrictEqual(left.map((key) => key.split(":")[1]).sort(), [
+          "for ever",
+          "for too long",
+          "of a closed one"
+        ])
+      })
+    }).pipe(Effect.scoped)
+  )
 })

@@ -61,6 +61,8 @@ const APART_MILLIS = 2000
 const RECOVERED_MILLIS = 30_000
 /** How long the processes may take to close, and the server to be clean. */
 const CLOSE_MILLIS = 15_000
+/** How long places stay when nobody waits any more. */
+const PLACE_MILLIS = 60_000
 
 const kindsOn: Readonly<Record<ServerKind, ReadonlyArray<Kind>>> = {
   single: ["fair", "plain", "permits", "leader", "reader", "writer"],
@@ -278,6 +280,22 @@ const shown = (event: Told): ReadonlyArray<{ readonly at: number; readonly line:
   return event.event === "stays" ? [] : [{ at: event.at, line: line() }]
 }
 
+/** The keys of a server that should not be there, where these clients have closed. */
+export const keysLeft = async (redis: Redis, closed: ReadonlySet<string>): Promise<ReadonlyArray<string>> => {
+  const keys = (await redis.keys("*")).filter((key) => !isLasting(key))
+  const areFree = await Promise.all(
+    keys.map(async (key) => {
+      // how many permits there are when all are free
+      if (key === lockOf("permits")) return Number(await redis.get(key)) === permitsOf("permits")
+      // the place of a process that was killed is forgotten a minute after anybody last waited
+      if (!key.includes("lock_places:")) return false
+      const [places, left] = [await redis.zrange(key, "0", "-1"), await redis.pttl(key)]
+      return left > 0 && left <= PLACE_MILLIS && places.every((place) => !closed.has(place.slice(0, 36)))
+    })
+  )
+  return keys.filter((_, i) => areFree[i] !== true)
+}
+
 /** What is left on the servers but should not, where these clients have closed. */
 const leftovers = (
   { kind, master, redises }: Site,
@@ -286,25 +304,10 @@ const leftovers = (
   Effect.gen(function* () {
     const { port } = yield* master(0)
     const asked = kind === "quorum" || kind === "cluster" ? [...redises.values()] : [redises.get(port)!]
-    const keysOf = async (redis: Redis) => {
-      const keys = (await redis.keys("*")).filter((key) => !isLasting(key))
-      const areFree = await Promise.all(
-        keys.map(async (key) => {
-          // how many permits there are when all are free
-          if (key === lockOf("permits")) return Number(await redis.get(key)) === permitsOf("permits")
-          // the place of a process that was killed is forgotten a minute after anybody last waited
-          return (
-            key.includes("lock_places:") &&
-            (await redis.zrange(key, "0", "-1")).every((place) => !closed.has(place.slice(0, 36)))
-          )
-        })
-      )
-      return keys.filter((_, i) => areFree[i] !== true)
-    }
     return yield* Effect.promise(async () => {
       const until = now() + CLOSE_MILLIS
       while (true) {
-        const left = (await Promise.all(asked.map((redis) => keysOf(redis).catch(() => [])))).flat()
+        const left = (await Promise.all(asked.map((redis) => keysLeft(redis, closed).catch(() => [])))).flat()
         if (left.length === 0) return []
         if (now() > until) return [...new Set(left)].map((key) => ({ at: now(), what: `left in Redis: ${key}` }))
         await new Promise((resolve) => setTimeout(resolve, 100))
