@@ -33,6 +33,8 @@ export interface Running {
   readonly write: (text: string) => Effect.Effect<void>
   /** Waits until stdout has this text, or has it that often. */
   readonly says: (text: string, times?: number) => Effect.Effect<void>
+  /** Waits until stderr has this text. */
+  readonly warns: (text: string) => Effect.Effect<void>
   /** Whether stdout has this text. */
   readonly hasSaid: (text: string) => boolean
   /** Waits until stdout has this text with a number behind it: the number. */
@@ -87,6 +89,7 @@ export const start = (args: ReadonlyArray<string>, options: Options = {}): Effec
       write: (text) => Effect.sync(() => void child.stdin.write(text)),
       hasSaid: (text) => stdout.includes(text),
       says: (text, times = 1) => until(`it says "${text}"`, () => stdout.split(text).length > times),
+      warns: (text) => until(`it warns "${text}"`, () => stderr.includes(text)),
       number: (label) =>
         Effect.gen(function* () {
           const pattern = new RegExp(`${label} ?(\\d+)\\D`)

@@ -243,6 +243,20 @@ describe("redis-lock ui", () => {
     assert.include(text, new URL(server.url).host)
     assert.notMatch(text, /s3cr3t|watcher/)
   })
+  testLive("redis-lock ui shows the page of one name where Redis refuses to let it look at all", function* () {
+    const server = yield* RedisServer.start()
+    const redis = yield* client(server.url)
+    const rule = ["ACL", "SETUSER", "seer", "on", ">secret", "~*", "&*", "+@all", "-scan"] as const
+    yield* Effect.promise(() => redis.call(...rule))
+    const owner = yield* holdElsewhere(redis, "one")
+    const ui = yield* startUi([], { env: { REDIS_URL: server.url.replace("redis://", "redis://seer:secret@") } })
+    const all = yield* eventsOf(ui, "/api/locks")
+    yield* until("it tells why it shows no list", () => all.some(({ data }) => /NOPERM/.test(data.message)))
+    const page = yield* eventsOf(ui, "/api/lock?name=one")
+    yield* until("the page shows the holder", () => page.some(({ data }) => data.state?.holders[0]?.owner === owner))
+    yield* Effect.promise(() => redis.call("ACL", "SETUSER", "seer", "+scan"))
+    yield* until("the list shows it", () => all.some(({ data }) => data.held?.[0]?.name === "one"))
+  })
   testLive("Without --allow-release redis-lock ui frees nothing", function* () {
     const name = freshName("ui")
     const redis = yield* client()

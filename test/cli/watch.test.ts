@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import { execFileSync, spawn } from "node:child_process"
 import { until } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
+import { commandsRun, scriptsRun } from "../kit/server/commandsOf.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { bin, client, holdElsewhere, redisLock, start } from "./redisLock.ts"
 import { testLive } from "../kit/test.ts"
@@ -45,6 +46,27 @@ testLive("redis-lock watch exits with 69 where Redis refuses to let it look", fu
   assert.deepStrictEqual([code, stderr.split("NOPERM").length > 1], [69, true], stderr)
 })
 
+testLive("redis-lock watch goes on where Redis refuses a later look, and tells so", function* () {
+  const server = yield* RedisServer.start()
+  const redis = yield* client(server.url)
+  const allow = (rule: string) => Effect.promise(() => redis.call("ACL", "SETUSER", "seer", rule))
+  for (const rule of ["on", ">secret", "~*", "&*", "+@all"]) yield* allow(rule)
+  const url = `redis://seer:secret@127.0.0.1:${server.port}`
+  const running = yield* start(["watch", "--json", "--interval", "100ms", "--redis", url])
+  // nothing is held: nothing is printed
+  const looks = 10 * 3
+  yield* until(
+    "it has looked",
+    Effect.map(commandsRun(redis, "scan"), (scans) => scans > looks)
+  )
+  yield* allow("-scan")
+  yield* running.warns("NOPERM")
+  yield* allow("+scan")
+  const owner = yield* holdElsewhere(redis, "later")
+  yield* running.says(owner)
+  yield* running.signal("SIGKILL")
+})
+
 /** Starts redis-lock watch on a terminal with so many rows. */
 const onTerminal = (rows: number, args: ReadonlyArray<string>, onOutput: (text: string) => void) =>
   Effect.acquireRelease(
@@ -74,6 +96,22 @@ testLive("redis-lock watch never scrolls its terminal, however many locks there 
   for (const picture of output.split("\u001b[H").slice(1)) {
     assert.isAtMost(picture.split("\u001b[?25h")[0]!.split("\n").length, 8)
   }
+})
+
+testLive("redis-lock watch draws and takes keys while its first look lasts", function* () {
+  const server = yield* RedisServer.start()
+  const redis = yield* client(server.url)
+  const hashes = 50_000
+  const fill = `for i = 1, ${hashes} do redis.call('HSET', 'hash:' .. i, 'field', '1') end`
+  yield* Effect.promise(() => redis.eval(fill, 0))
+  let output = ""
+  const child = yield* onTerminal(8, ["--redis", server.url], (text) => (output += text))
+  const ended = new Promise<number | null>((resolve) => child.on("close", resolve))
+  yield* until("it draws", () => output.includes("0 held of"))
+  child.stdin.write("q")
+  assert.strictEqual(yield* Effect.promise(() => ended), 0)
+  // a look runs one for each
+  assert.isBelow(yield* scriptsRun(redis), hashes)
 })
 
 testLive(

@@ -36,17 +36,29 @@ interface Event {
 
 /**
  * Changes without end. After a failure it looks again: what is held then is `Found` once more, and what is not is `Released`. `tell`
- * gets each failure, and `undefined` once Redis answers again.
+ * gets each failure, and `undefined` once Redis answers again. What Redis refuses before a whole look has succeeded it refuses at every
+ * look: that fails, or is waited for as an outage is.
  */
 export const changesOf = <R>(
   { interval, pattern }: Looking,
+  ifRefused: "fails" | "waits",
   tell: (failure: LockStoreError | undefined) => Effect.Effect<void, never, R>
 ): Stream.Stream<LockChange, LockStoreError | InvalidLockOptions, R | RedisLock.RedisLock> =>
   Stream.suspend(() => {
     const seen = new Map<string, Seen>()
     let outages = -1
+    let hasLooked = ifRefused === "waits"
 
-    const looking = Stream.map(Lock.watch(pattern, { interval }), (change): Event => ({ change }))
+    const isOutage = (failure: unknown): failure is LockStoreError =>
+      failure instanceof LockStoreError && (hasLooked || failure.isTransient)
+
+    const changes = Stream.map(Lock.watch(pattern, { interval }), (change): Event => ({ change }))
+    // of a look that finds nothing, no change tells
+    const firstLook = Stream.concat(
+      Stream.drain(Lock.list(pattern)),
+      Stream.fromEffectDrain(Effect.sync(() => (hasLooked = true)))
+    )
+    const looking = Stream.suspend(() => (hasLooked ? changes : Stream.merge(changes, firstLook)))
 
     const missing = () => Array.from(seen.values()).filter((before) => before.outages < outages)
 
@@ -75,6 +87,7 @@ export const changesOf = <R>(
       // what has been found in between has not been released
       Stream.filter(({ before, change: { state } }) => before === undefined || seen.get(state.name) === before),
       Stream.map(({ change }) => {
+        hasLooked = true
         const { _tag, state } = change
         if (_tag === "Released") seen.delete(state.name)
         else seen.set(state.name, { state, outages })
@@ -82,9 +95,6 @@ export const changesOf = <R>(
       })
     )
   })
-
-/** Any other failure comes again. */
-const isOutage = (failure: unknown): failure is LockStoreError => failure instanceof LockStoreError
 
 const isFree = ({ state }: Seen): Effect.Effect<boolean, LockStoreError, RedisLock.RedisLock> =>
   Lock.inspect(state.name).pipe(

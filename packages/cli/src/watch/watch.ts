@@ -6,7 +6,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
-import { Lock, type LockChange, type LockState, type LockStoreError, type RedisLock } from "effect-redis-lock"
+import type { LockChange, LockState, LockStoreError, RedisLock } from "effect-redis-lock"
 import * as CommandGroup from "../run/CommandGroup.ts"
 import { ExitWith, failed } from "../exit.ts"
 import { heldBy, jsonOf } from "../names/nameState.ts"
@@ -28,31 +28,17 @@ export interface WatchOptions extends Target {
 }
 
 export const watch = (options: WatchOptions): Effect.Effect<void, ExitWith> =>
-  Effect.andThen(
-    mayLook(options),
-    options.json || !process.stdout.isTTY || !process.stdin.isTTY ? lines(options) : picture(options)
-  ).pipe(
+  (options.json || !process.stdout.isTTY || !process.stdin.isTTY ? lines(options) : picture(options)).pipe(
     Effect.scoped,
     Effect.provide(locksIn(options)),
     Effect.catchTags({ LockStoreError: failed, RedisDriverError: failed, InvalidLockOptions: failed })
-  )
-
-/** What Redis refuses now it refuses at every look; an outage is waited for. */
-const mayLook = ({ pattern }: WatchOptions) =>
-  Lock.list(pattern).pipe(
-    Stream.take(1),
-    Stream.runDrain,
-    Effect.catchIf(
-      (error) => error._tag === "LockStoreError" && error.isTransient,
-      () => Effect.void
-    )
   )
 
 /** The reader has gone. */
 const readerGone = new ExitWith({ code: 0, message: "" })
 
 const lines = (options: WatchOptions) =>
-  changesOf(options, (failure) => (failure === undefined ? Effect.void : say(failure.message))).pipe(
+  changesOf(options, "fails", (failure) => (failure === undefined ? Effect.void : say(failure.message))).pipe(
     // a line per renewal would hide the others
     Stream.filter(({ _tag }) => options.json || _tag !== "Renewed"),
     Stream.runForEach((change) =>
@@ -93,7 +79,7 @@ const picture = (options: WatchOptions) =>
       Effect.forever(Effect.flatMap(Queue.take(terminal.keys), (key) => Queue.offer(events, { _tag: "Key", key })))
     )
     yield* Effect.forkScoped(Effect.forever(Effect.delay(Queue.offer(events, { _tag: "Tick" }), drawEvery)))
-    const looking = changesOf(options, (failure) =>
+    const looking = changesOf(options, "fails", (failure) =>
       Effect.asVoid(told(failure === undefined ? "" : stale(failure)))
     ).pipe(Stream.runForEach((change) => Queue.offer(events, { _tag: "Change", change })))
     yield* Effect.raceFirst(

@@ -36,9 +36,9 @@ export class LockFeed {
   readonly #pages = new Set<Page>()
   #trouble: string | null = null
 
-  /** Looks at the locks, without end. */
+  /** Looks at the locks, without end: the pages of single names are of use also where Redis refuses to list them. */
   look(looking: Looking): Effect.Effect<void, LockStoreError | InvalidLockOptions, RedisLock.RedisLock> {
-    return changesOf(looking, (failure) => Effect.sync(() => this.#tell(failure))).pipe(
+    return changesOf(looking, "waits", (failure) => Effect.sync(() => this.#tell(failure))).pipe(
       Stream.runForEach((change) => Effect.map(Clock.currentTimeMillis, (now) => this.#change(change, now)))
     )
   }
