@@ -1,7 +1,8 @@
 import { assert, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer, Stream } from "effect"
 import { Redis } from "effect/persistence"
-import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
+import { Lock, RedisDriver, RedisLock, ScriptDeadlines } from "effect-redis-lock"
+import { vi } from "vitest"
 import { fakeDriver } from "../kit/fakeDriver.ts"
 import { test, testLive } from "../kit/test.ts"
 
@@ -72,6 +73,27 @@ testLive("A driver that dies with nothing at all ends the request, and says so",
     Effect.provide(Layer.provide(RedisLock.layer(), driver))
   )
   assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
+})
+
+test("What wraps or replaces the eval of a driver is called, even if it has all properties of that", function* () {
+  const own = RedisDriver.evalOf((_script, _keys, _args, onExit) => {
+    onExit(Exit.succeed("own"))
+    return { cancel: () => {} }
+  })
+  const script = { name: "mine", sha1: "", lua: "" }
+  const other = () => Effect.succeed("other")
+  const spied = { eval: own }
+  vi.spyOn(spied, "eval").mockImplementation(other)
+  const cases = {
+    own,
+    wrapped: Object.assign((): ReturnType<typeof own> => other(), own),
+    proxied: new Proxy(own, { apply: other }),
+    spied: spied.eval
+  }
+  for (const [name, run] of Object.entries(cases)) {
+    const runWithDeadline = yield* ScriptDeadlines.make().pipe(Effect.provide(fakeDriver({ eval: run })))
+    assert.strictEqual(yield* runWithDeadline(script, ["a"], []), name === "own" ? "own" : "other", name)
+  }
 })
 
 test("A driver over Effect's Redis service does not say that it is subscribed where subscribing has failed", function* () {

@@ -205,12 +205,12 @@ export class RedisDriver extends Context.Service<
  * @category drivers
  * @since 0.2.0
  */
-export const evalOf = (evalUnsafe: EvalUnsafe): RedisDriver["Service"]["eval"] =>
-  Object.assign(
-    (...[script, keys, args]: Parameters<RedisDriver["Service"]["eval"]>) =>
-      Startable.fromCallback<Reply, RedisDriverError>((resume) => evalUnsafe(script, keys, args, resume)),
-    { [Startable.StartKey]: evalUnsafe }
-  )
+export const evalOf = (evalUnsafe: EvalUnsafe): RedisDriver["Service"]["eval"] => {
+  const run: RedisDriver["Service"]["eval"] = (script, keys, args) =>
+    Startable.fromCallback((resume) => evalUnsafe(script, keys, args, resume))
+  // of: spies copy the properties of what they wrap
+  return Object.assign(run, { [Startable.StartKey]: { of: run, evalUnsafe } })
+}
 
 /**
  * The `subscribe` of a driver over a callback-based client.

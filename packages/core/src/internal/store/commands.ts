@@ -114,9 +114,10 @@ export interface Sender {
 }
 
 /** The callback that a driver's `eval` is made of, or one that runs it on a fiber for each command. */
-export const evalUnsafeOf = (run: RedisDriver["Service"]["eval"]): EvalUnsafe =>
-  (run as { readonly [StartKey]?: EvalUnsafe })[StartKey] ??
-  ((script, keys, args, onExit) => start(run(script, keys, args), onExit))
+export const evalUnsafeOf = (run: RedisDriver["Service"]["eval"]): EvalUnsafe => {
+  const own = (run as { readonly [StartKey]?: { readonly of: unknown; readonly evalUnsafe: EvalUnsafe } })[StartKey]
+  return own?.of === run ? own.evalUnsafe : (script, keys, args, onExit) => start(run(script, keys, args), onExit)
+}
 
 /** Runs commands by sending them to a server. They are sent in the order in which their Effects are run. */
 export const sending =

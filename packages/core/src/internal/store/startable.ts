@@ -3,8 +3,8 @@
  * at once, and a message goes to its waiters: without a fiber for each, a RedLock on three servers costs the client a fifth less, on
  * five a quarter.
  *
- * How to start it is a property of the Effect, function or Stream itself. A wrapper that maps or replaces it loses the property, and the
- * result is run by a fiber: what a wrapper returns is always what runs.
+ * How to start it is a property of the Effect, function or Stream itself. A wrapper that maps or replaces it loses the property, or has that of
+ * another function, and the result is run by a fiber: what a wrapper returns is always what runs.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
