@@ -377,39 +377,84 @@ testLive(
   }
 )
 
-for (const fastPath of [true, false]) {
-  testLive(
-    `Grants over an application's client ask for its database only when it may be another one, on the ${fastPath ? "fast" : "plain"} path`,
-    function* () {
-      const server = yield* RedisServer.start()
-      const redis = yield* bare(server)
-      const shared = yield* bare(server)
-      const driver = yield* Layer.build(IoRedis.fromClient(shared, { fastPath }))
-      const send = Context.get(driver, RedisDriver.RedisDriver).sendBlocking!
-      let asked = 0
-      const call = shared.call.bind(shared) as (...args: ReadonlyArray<string>) => Promise<unknown>
-      shared.call = ((...args: ReadonlyArray<string>) => {
-        if (args.join(" ") === "CLIENT INFO") asked++
-        return call(...args)
-      }) as typeof shared.call
-      const database = Effect.map(
-        send("a", [["CLIENT", "INFO"]], 20_000),
-        ([info]) => / db=(\d+)/.exec(String(info))![1]
-      )
-      for (let i = 0; i < 3; i++) assert.strictEqual(yield* database, "0")
-      assert.strictEqual(asked, fastPath ? 0 : 1)
-      yield* Effect.promise(() => shared.select(3))
-      for (let i = 0; i < 2; i++) assert.strictEqual(yield* database, "3")
-      yield* Effect.promise(() => redis.call("CLIENT", "KILL", "TYPE", "normal"))
-      yield* eventually(
-        "the application is connected again",
-        () => shared.ping(),
-        (reply) => reply === "PONG"
-      )
-      assert.strictEqual(yield* database, "3")
-    }
-  )
+/** An application's client, the driver over it on the plain path, and the database in which that has grants confirmed. */
+const onPlainPath = Effect.gen(function* () {
+  const server = yield* RedisServer.start()
+  const shared = yield* bare(server)
+  const driver = yield* Layer.build(IoRedis.fromClient(shared, { fastPath: false }))
+  const send = Context.get(driver, RedisDriver.RedisDriver).sendBlocking!
+  const database = Effect.map(send("a", [["CLIENT", "INFO"]], 20_000), ([info]) => / db=(\d+)/.exec(String(info))![1])
+  return { database, redis: yield* bare(server), shared }
+})
+
+/** CLIENT INFO fails over this client from now on. */
+const failInfo = (client: Redis, name: string, message: string) => {
+  const call = client.call.bind(client) as (...args: ReadonlyArray<string>) => Promise<unknown>
+  client.call = ((...args: ReadonlyArray<string>) =>
+    args.join(" ") === "CLIENT INFO"
+      ? Promise.reject(Object.assign(new Error(message), { name }))
+      : call(...args)) as typeof client.call
 }
+
+testLive(
+  "A driver over an application's client leaves it in its database where that is not told in time, on the plain path",
+  function* () {
+    const server = yield* RedisServer.start()
+    const shared = yield* bare({ url: `${server.url}/2` })
+    yield* Effect.promise(() => shared.select(3))
+    failInfo(shared, "Error", "Command timed out")
+    const error = yield* Effect.flip(Layer.build(IoRedis.fromClient(shared, { fastPath: false })))
+    assert.include(String(error), "Command timed out")
+    assert.include(String(yield* Effect.promise(() => shared.client("INFO"))), " db=3 ")
+  }
+)
+
+testLive(
+  "Grants over an application's client are confirmed in its database, in whichever way it has selected that, on the plain path",
+  function* () {
+    const { database, redis, shared } = yield* onPlainPath
+    assert.strictEqual(yield* database, "0")
+    yield* Effect.promise(() => shared.select(3))
+    assert.strictEqual(yield* database, "3")
+    yield* Effect.promise(() => redis.call("CLIENT", "KILL", "TYPE", "normal"))
+    yield* eventually(
+      "the application is connected again",
+      () => shared.ping(),
+      (reply) => reply === "PONG"
+    )
+    assert.strictEqual(yield* database, "3")
+    // ioredis takes no notice of it
+    yield* Effect.promise(() => shared.call("SELECT", "4"))
+    assert.strictEqual(yield* database, "4")
+  }
+)
+
+testLive(
+  "Grants over an application's client are confirmed in the database of its options only where the server refuses to tell its own, on the plain path",
+  function* () {
+    const { database, shared } = yield* onPlainPath
+    yield* Effect.promise(() => shared.select(3))
+    for (const message of [
+      "ERR Unknown subcommand or wrong number of arguments for 'INFO'. Try CLIENT HELP.",
+      "ERR Syntax error, try CLIENT (LIST | KILL | GETNAME | SETNAME | PAUSE | REPLY)",
+      "ERR unknown command 'CLIENT'",
+      "NOPERM this user has no permissions to run the 'client|info' command"
+    ]) {
+      failInfo(shared, "ReplyError", message)
+      assert.strictEqual(yield* database, "0")
+    }
+    for (const [name, message, reason] of [
+      ["ReplyError", "BUSY Redis is busy running a script.", "Busy"],
+      ["Error", "Command timed out", "TimedOut"],
+      ["Error", "Connection is closed.", "ConnectionLost"]
+    ] as const) {
+      failInfo(shared, name, message)
+      assert.strictEqual((yield* Effect.flip(database)).reason, reason)
+    }
+    Reflect.deleteProperty(shared, "call")
+    assert.strictEqual(yield* database, "3")
+  }
+)
 
 testLive(
   "A connection on which grants wait is replaced when it breaks, and the log does not say that it is gone for good",

@@ -53,10 +53,10 @@ export const makeServerDriver = (
       }
       for (const listener of readyListeners) listener()
     }
-    const leave = () => blocking.leave(writer.client)
+    const onClose = () => blocking.leave(writer.client)
     yield* Effect.acquireRelease(
-      Effect.sync(() => writer.client.on("ready", onReady).on("close", leave).on("select", leave)),
-      (client) => Effect.sync(() => client.off("ready", onReady).off("close", leave).off("select", leave))
+      Effect.sync(() => writer.client.on("ready", onReady).on("close", onClose)),
+      (client) => Effect.sync(() => client.off("ready", onReady).off("close", onClose))
     )
     log.open()
     yield* warnOfServers([writer], warnings, commandTimeout)

@@ -40,8 +40,6 @@ interface Open {
 export class BlockingConnections {
   readonly #options: Options
   readonly #all = new Set<Open>()
-  /** The database of an application's client, until it may be another one. */
-  #database: Promise<number> | undefined
   #isClosed = false
 
   private constructor(options: Options) {
@@ -83,12 +81,8 @@ export class BlockingConnections {
       })
     )
 
-  /**
-   * Another server may answer at the address of this client from now on, or it selects another database: connections that were opened before
-   * are not used again.
-   */
+  /** Another server may answer at the address of this client from now on: connections that were opened before are not used again. */
   readonly leave = (origin: Redis): void => {
-    this.#database = undefined
     for (const open of this.#all) {
       if (open.origin !== origin) continue
       open.isOutdated = true
@@ -103,13 +97,7 @@ export class BlockingConnections {
   #take(origin: Redis): Effect.Effect<Open, RedisDriver.RedisDriverError> {
     const { isShared, path } = this.#options
     if (!isShared) return this.#takeFor(origin, undefined)
-    const database = Effect.tryPromise({
-      try: () => (this.#database ??= path.databaseOf(origin)),
-      catch: (error) => {
-        this.#database = undefined
-        return failureOf(error)
-      }
-    })
+    const database = Effect.tryPromise({ try: () => path.databaseOf(origin), catch: (error) => failureOf(error) })
     return Effect.flatMap(database, (db) => this.#takeFor(origin, db))
   }
 

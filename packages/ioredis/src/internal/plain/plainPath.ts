@@ -33,14 +33,22 @@ const makeSend =
     }
   }
 
+/** How CLIENT INFO is refused before Redis 6.2, or without the permission. */
+const refusal = /unknown (sub)?command|syntax error|^NOPERM\b/i
+
 /**
  * ioredis does not publish which database a client has selected since it was made, so the server is asked. Where it is in database
- * 0 the SELECT of the client's options was refused, which ioredis ignores; any other is what the application has selected.
+ * 0 the SELECT of the client's options was refused, which ioredis ignores; any other is what the application has selected. Not every
+ * change comes with an event (`call("SELECT", ...)`, RESET), so an answer holds only for now.
  */
 const databaseOf = async (client: Redis): Promise<number> => {
   const wanted = client.options.db ?? 0
-  // refused before Redis 6.2, or without the permission
-  const info = String(await client.call("CLIENT", "INFO").catch(() => ""))
+  const info = String(
+    await client.call("CLIENT", "INFO").catch((error: Error) => {
+      if (refusal.test(error.message)) return ""
+      throw error
+    })
+  )
   if (info === "QUEUED") throw RedisDriver.inTransaction
   const [, actual] = / db=(\d+)/.exec(info) ?? []
   return actual === undefined || actual === "0" ? wanted : Number(actual)
