@@ -107,8 +107,8 @@ const fixes = {
   },
   "tracking-answered-late": {
     file: "packages/ioredis/src/internal/tracking.ts",
-    fixed: "redirects.set(redis, (redirects.get(redis) ?? new Set()).add(id))",
-    broken: ""
+    fixed: "target !== -1 && target !== id && redirects.get(redis)?.ids.has(Number(target)) !== true",
+    broken: "target !== -1 && id !== -1"
   },
   "unanswered-is-free": {
     file: "packages/ioredis/src/internal/tracking.ts",

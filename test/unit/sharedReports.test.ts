@@ -16,7 +16,7 @@ const redisAt = (answer: (command: string) => Promise<unknown>) =>
 /** A driver whose connection for subscriptions says which one it is when `id` does; `listen` is told whenever that for commands is ready. */
 const driver = (
   redis: Redis | (() => Redis),
-  id: Promise<number>,
+  id: Promise<number> | (() => Promise<number>),
   listen: (onReady: () => void) => () => void = () => () => {}
 ) =>
   invalidationsOf({
@@ -24,7 +24,7 @@ const driver = (
     isShared: true,
     listen,
     subscriber: {
-      clientId: () => id,
+      clientId: typeof id === "function" ? id : () => id,
       subscribe: (_channel: string, onSignal: (signal: RedisDriver.Signal) => void) => {
         onSignal({ _tag: "Subscribed" })
         return { cancel: () => {} }
@@ -88,3 +88,54 @@ testLive("A driver whose connection to a node is replaced leaves the former one 
   yield* Effect.forkChild(Stream.runDrain(driver(former, Promise.resolve(2))), { startImmediately: true })
   yield* until("the other is told by the former one", () => asked.former === 2)
 })
+
+for (const isTimedOut of [false, true]) {
+  testLive(
+    `A request that the server carries out over the next connection is not taken for the application's${isTimedOut ? ", although it has timed out" : ""}`,
+    function* () {
+      const asked: Array<number> = []
+      let redirect = -1
+      let reconnect = () => {}
+      const reconnected = new Promise<void>((resolve) => void (reconnect = resolve))
+      const redis = {
+        status: "ready",
+        call: async (_client: string, command: string, ...args: ReadonlyArray<unknown>) => {
+          if (asked.length > 0) await reconnected
+          if (command === "GETREDIR") return redirect
+          if (command !== "TRACKING") return "OK"
+          asked.push(args[2] as number)
+          if (asked.length === 1) {
+            if (isTimedOut) throw new Error("Command timed out")
+            await reconnected
+          }
+          redirect = args[2] as number
+          return "OK"
+        }
+      } as unknown as Redis
+      let ready = () => {}
+      let id = 1
+      const reports = driver(
+        redis,
+        () => Promise.resolve(id),
+        (onReady) => {
+          ready = onReady
+          return () => {}
+        }
+      )
+      let fiber = yield* Effect.forkChild(Effect.exit(Stream.runDrain(reports)), { startImmediately: true })
+      yield* until("it asks", () => asked.length === 1)
+      id = 2
+      if (isTimedOut) {
+        yield* Fiber.join(fiber)
+        fiber = yield* Effect.forkChild(Effect.exit(Stream.runDrain(reports)), { startImmediately: true })
+      }
+      // ioredis sends it again before it says that it is ready
+      redirect = 1
+      ready()
+      reconnect()
+      yield* until("it asks for its new one, or gives up", () => asked.includes(2) || fiber.pollUnsafe() !== undefined)
+      assert.isUndefined(fiber.pollUnsafe())
+      assert.deepStrictEqual(new Set(asked), new Set([1, 2]))
+    }
+  )
+}

@@ -33,11 +33,43 @@ interface Reports {
 
 const reportsOf = new WeakMap<Redis, Reports>()
 
-/**
- * The connections to which our drivers have had the server report over the current connection for commands, or meant to: a request that is
- * late may still be carried out. A server that has been restarted gives their numbers to others.
- */
-const redirects = new WeakMap<Redis, Set<number>>()
+/** The connections to which our drivers have had the server report over a connection for commands, or meant to. */
+interface Redirects {
+  /**
+   * Over the current connection: a server that has been restarted gives former numbers to others. Requests that are late may still be
+   * carried out.
+   */
+  ids: Set<number>
+  /** In the order in which they were sent. ioredis sends them again over the next connection, those that have timed out too. */
+  readonly unanswered: Array<{ readonly id: number }>
+}
+
+const redirects = new WeakMap<Redis, Redirects>()
+
+const redirect = async (redis: Redis, id: number): Promise<void> => {
+  const ours = redirects.get(redis) ?? { ids: new Set(), unanswered: [] }
+  redirects.set(redis, ours)
+  const request = { id }
+  ours.ids.add(id)
+  ours.unanswered.push(request)
+  const isAnswered = () => void ours.unanswered.splice(0, ours.unanswered.indexOf(request) + 1)
+  try {
+    await call(redis, "TRACKING", "ON", "REDIRECT", id, "OPTIN", "NOLOOP")
+    isAnswered()
+  } catch (error) {
+    if (isReply(error)) isAnswered()
+    throw error
+  }
+}
+
+/** There is a new connection for commands. */
+const forgetAnswered = (redis: Redis): void => {
+  const ours = redirects.get(redis)
+  if (ours !== undefined) ours.ids = new Set(ours.unanswered.map(({ id }) => id))
+}
+
+const isReply = (error: unknown): boolean =>
+  (error as Error).name === "ReplyError" || error === RedisDriver.inTransaction
 
 const call = async (redis: Redis, ...args: ReadonlyArray<string | number>): Promise<unknown> => {
   const reply = await redis.call("CLIENT", ...args)
@@ -47,13 +79,13 @@ const call = async (redis: Redis, ...args: ReadonlyArray<string | number>): Prom
 
 /** Whether the application has its own reads reported over this connection: its cache would not learn of changes any more. */
 const isTaken = async (redis: Redis, id: number): Promise<boolean> => {
-  const redirect = await call(redis, "GETREDIR").catch((error: Error) => {
+  const target = await call(redis, "GETREDIR").catch((error: Error) => {
     // a server that has no such command
     if (/unknown subcommand/i.test(error.message)) return -1
     throw error
   })
   // ioredis may have sent a request of ours again over a new connection
-  return redirect !== -1 && redirect !== id && redirects.get(redis)?.has(Number(redirect)) !== true
+  return target !== -1 && target !== id && redirects.get(redis)?.ids.has(Number(target)) !== true
 }
 
 const takenByApplication = new RedisDriver.RedisDriverError({
@@ -110,19 +142,17 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
       const isFree = !isShared || !(await isTaken(redis, id))
       if (isOver) return
       if (!isFree) return fail(takenByApplication)
-      redirects.set(redis, (redirects.get(redis) ?? new Set()).add(id))
-      await call(redis, "TRACKING", "ON", "REDIRECT", id, "OPTIN", "NOLOOP")
+      await redirect(redis, id)
       // refused here rather than before each script
       await call(redis, "CACHING", "YES")
       if (isOver) return
       reports.hasBegun = true
       onSignal(subscribed)
     } catch (error) {
-      const { message, name } = error as Error
+      const { message } = error as Error
       const failure = failureOf(error)
       // a connection that broke is tracked again when there is a new one; not so one that was late for an application's commandTimeout
-      if (isOver || (name !== "ReplyError" && failure.reason !== "TimedOut" && error !== RedisDriver.inTransaction))
-        return
+      if (isOver || (!isReply(error) && failure.reason !== "TimedOut")) return
       if (!message.includes("does not exist")) return fail(failure)
       // the one for subscriptions is gone, or is at another server than the one for commands
       if (!mayReplace || subscriber.clientId(CHANNEL) !== asked) return
@@ -142,7 +172,7 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
   const stop = listen(() => {
     mayReplace = true
     const redis = client()
-    if (redis !== undefined) redirects.delete(redis)
+    if (redis !== undefined) forgetAnswered(redis)
     void track()
   })
   const end = () => {
