@@ -5,11 +5,11 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe } from "@effect/vitest"
-import { Effect, Layer, Option } from "effect"
+import { Effect, Fiber, Layer, Option } from "effect"
 import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { impossible, skewedServers } from "../faults/skewedServers.ts"
-import { eventually } from "../kit/eventually.ts"
+import { eventually, until } from "../kit/eventually.ts"
 import { bare, reconnectsAtOnce } from "../kit/server/bareRedis.ts"
 import { addressOf, again, idsOf, runnerOf, shardsUpTo, storageOver } from "./storages.ts"
 import { testLiveQuietly, testLive } from "../kit/test.ts"
@@ -171,6 +171,37 @@ describe("shards that are refreshed together", () => {
       }
     )
   }
+
+  testLive(
+    "A shard that its runner has given up while a refresh is repeated is not refreshed, though Redis has not heard of it",
+    function* () {
+      const server = yield* RedisServer.start()
+      let isAway = false
+      let refused = 0
+      const driver = Layer.effect(
+        RedisDriver.RedisDriver,
+        Effect.map(RedisDriver.RedisDriver, (driver) => ({
+          ...driver,
+          eval: (...args: Parameters<typeof driver.eval>) =>
+            Effect.suspend(() => {
+              if (!isAway) return driver.eval(...args)
+              refused++
+              return Effect.fail(RedisDriver.makeError(new Error("The client is offline")))
+            })
+        }))
+      ).pipe(Layer.provide(over(server)))
+      const storage = yield* storageOver(driver)
+      const shards = shardsUpTo(3)
+      yield* storage.acquire(addressOf(1), shards)
+      isAway = true
+      const refresh = yield* Effect.forkScoped(storage.refresh(addressOf(1), shards), { startImmediately: true })
+      yield* until("the refresh is refused", () => refused > 0)
+      yield* Effect.flip(storage.release(addressOf(1), shards[1]!))
+      isAway = false
+      assert.deepStrictEqual(idsOf(yield* Fiber.join(refresh)), [1, 3])
+      assert.deepStrictEqual(idsOf(yield* storage.refresh(addressOf(1), shards)), [1, 3])
+    }
+  )
 
   testLive("A runner whose shards were lost in Redis gets an empty refresh", function* () {
     const server = yield* RedisServer.start()

@@ -66,10 +66,14 @@ export class ShardLeases {
     return Effect.suspend(() => {
       const { retention, scope } = this.#options
       const held = this.#heldAt(address)
-      const now = this.#now()
-      const deadlineOf = (shard: string) => held.leases.get(shard)?.deadline ?? Number.NEGATIVE_INFINITY
-      const lasting = asked.filter((shard) => deadlineOf(shard) > now)
-      const send = this.#askFor(scripts["runner_storage/refresh"], address, [retention], lasting)
+      const deadlineOf = (shard: string) =>
+        this.#heldAt(address).leases.get(shard)?.deadline ?? Number.NEGATIVE_INFINITY
+      const isLasting = (shard: string) => deadlineOf(shard) > this.#now()
+      const lasting = asked.filter(isLasting)
+      // one that is released before an attempt must not be extended by it
+      const send = Effect.suspend(() =>
+        this.#askFor(scripts["runner_storage/refresh"], address, [retention], lasting.filter(isLasting))
+      )
       // That leases have ended is known without Redis, and must be reported at once. The command that keeps this runner
       // alive is sent in the background.
       if (lasting.length === 0 && asked.length > 0) return Effect.as(Effect.forkIn(Effect.ignore(send), scope), [])
