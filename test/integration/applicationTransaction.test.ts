@@ -16,6 +16,7 @@ import { bare } from "../kit/server/bareRedis.ts"
 import { lockKey } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { testLive } from "../kit/test.ts"
+import { runnerOf, storageOver } from "../runnerStorage/storages.ts"
 
 const begin = (shared: Redis) => Effect.promise(() => shared.multi({ pipeline: false }))
 const commit = (shared: Redis) => Effect.promise(() => shared.exec())
@@ -87,5 +88,22 @@ testLive(
     const error = yield* Effect.flip(Stream.runHead(Context.get(services, RedisDriver.RedisDriver).scan("*", "hash")))
     assert.strictEqual(error.reason, "ConnectionLost")
     yield* application.send("DISCARD")
+  }
+)
+
+testLive(
+  "A runner that asks which others there are within a transaction of the application does not learn that there are none: it fails",
+  function* () {
+    const { redis, server } = yield* onServer()
+    const shared = yield* bare(server)
+    const storage = yield* storageOver(IoRedis.fromClient(shared))
+    yield* storage.register(runnerOf(1), true)
+    yield* begin(shared)
+    const { cause } = yield* Effect.flip(storage.getRunners)
+    assert.strictEqual(cause, RedisDriver.inTransaction)
+    yield* commit(shared)
+    assert.deepStrictEqual(yield* storage.getRunners, [[runnerOf(1), true]])
+    // it lasts, for the runners' machine ids
+    yield* Effect.promise(() => redis.del("{effect_cluster}:runners"))
   }
 )

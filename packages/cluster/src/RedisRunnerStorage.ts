@@ -103,8 +103,9 @@ export const make = Effect.fnUntraced(function* (
     scope: yield* Effect.scope
   })
 
-  const persisted = <A>(self: Effect.Effect<A, LockStoreError>): Effect.Effect<A, PersistenceError> =>
-    Effect.mapError(self, (cause) => new PersistenceError({ cause }))
+  const persisted = <A>(
+    self: Effect.Effect<A, LockStoreError | RedisDriver.RedisDriverError>
+  ): Effect.Effect<A, PersistenceError> => Effect.mapError(self, (cause) => new PersistenceError({ cause }))
 
   const flag = (healthy: boolean) => (healthy ? 1 : 0)
 
@@ -127,15 +128,15 @@ export const make = Effect.fnUntraced(function* (
     unregister: (address) =>
       persisted(Effect.asVoid(runWithDeadline(scripts["runner_storage/unregister"], [runners], [address, process]))),
 
-    getRunners: Effect.mapBoth(driver.eval(scripts["runner_storage/runners"], [runners], []), {
-      onFailure: (cause) => new PersistenceError({ cause }),
-      onSuccess: (reply) => {
+    getRunners: persisted(
+      Effect.flatMap(driver.eval(scripts["runner_storage/runners"], [runners], []), (reply) => {
+        if (reply === "QUEUED") return Effect.fail(RedisDriver.inTransaction)
         const found: Array<readonly [runner: string, healthy: boolean]> = []
         const parts = reply as ReadonlyArray<string | number>
         for (let i = 0; i < parts.length; i += 2) found.push([String(parts[i]), parts[i + 1] === 1])
-        return found
-      }
-    }),
+        return Effect.succeed(found)
+      })
+    ),
 
     setRunnerHealth: (address, healthy) =>
       persisted(

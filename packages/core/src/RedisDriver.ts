@@ -292,7 +292,8 @@ export const makeError = (cause: unknown): RedisDriverError =>
 
 /**
  * The failure of a command to which Redis has answered `QUEUED`: the application has begun a transaction (MULTI) on the connection that it
- * shares with the driver. The locks find that out for `eval`; a driver over an application's connection fails with it in `scan`.
+ * shares with the driver. The locks and `ScriptDeadlines` find that out for `eval`; whoever calls `eval` directly has to check whether the
+ * reply is `QUEUED`. A driver over an application's connection fails with it in `scan`.
  *
  * @category errors
  * @since 0.3.0
