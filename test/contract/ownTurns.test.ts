@@ -5,8 +5,9 @@ import { assert } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Option } from "effect"
 import { FencedLock, Lock, MultiLock, NonReentrantLock, ReadWriteLock, type RedisLock } from "effect-redis-lock"
 import { background } from "../kit/background.ts"
-import { soon, until } from "../kit/eventually.ts"
+import { soon } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
 import { runOperation } from "../kit/storeOperations.ts"
 import { stores } from "../kit/stores.ts"
 import { testLive } from "../kit/test.ts"
@@ -68,20 +69,13 @@ const handedOver = Effect.fnUntraced(function* (store: Store, lock: AnyLock, hel
     return isHeld && operation.endsWith("/acquire") ? Effect.andThen(Deferred.await(mayAsk), run()) : run()
   })
   const service = yield* clientOf({ store: slow }, { label: "" })
-  const mayEnd = yield* Deferred.make<void>()
-  const first = yield* Effect.sync(() => (isHeld = true)).pipe(
-    Effect.andThen(Deferred.await(mayEnd)),
-    Lock.withLock(held),
-    as(service),
-    background
-  )
-  yield* until("the first section has begun", () => isHeld)
+  const first = yield* sectionUntilTold((body) => as(service)(Lock.withLock(body, held)))
+  isHeld = true
   const next = yield* Effect.succeed("served").pipe(Lock.withLock(lock), as(service), background)
   const end = Effect.fnUntraced(function* (whenSent = () => {}) {
     onSent = whenSent
-    yield* Deferred.succeed(mayEnd, undefined)
+    yield* first.end
     yield* Deferred.await(released)
-    yield* Fiber.join(first)
   })
   return { end, mayAsk: Deferred.succeed(mayAsk, undefined), next, releases }
 })

@@ -321,7 +321,7 @@ test("While no node of a cluster answers, requests fail as transient, and a wait
   const lock = freshName()
   const section = Effect.succeed("done").pipe(Lock.withLock(lock, { waitTime: 0 }), client.run)
   // on a busy machine a command may take longer than it may here
-  yield* eventually("the lock is had", Effect.exit(section), Exit.isSuccess)
+  yield* eventually("the lock is acquired", Effect.exit(section), Exit.isSuccess)
   yield* Effect.forEach(cluster.nodes, (node) => node.pause)
   const waiter = yield* queueUp(client, lock)
   for (let attempt = 0; attempt < 12; attempt++) {

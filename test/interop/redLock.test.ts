@@ -109,7 +109,7 @@ for (const [title, { names: namesOf, ours }] of Object.entries(variants)) {
       // votes that are split are asked again, without a message
       const turn = yield* Effect.forkScoped(Lock.withLock(Effect.succeed("in"), lock))
       yield* holder.run("red", "", "release", { names })
-      assert.strictEqual(yield* soon("the lock is had", Fiber.join(turn)), "in")
+      assert.strictEqual(yield* soon("the lock is acquired", Fiber.join(turn)), "in")
     })
 
     test("a majority held by TypeScript keeps Java out; a minority held by either keeps nobody out", function* () {
@@ -161,7 +161,7 @@ for (const [title, { names: namesOf, ours }] of Object.entries(variants)) {
       assert.isTrue(yield* isDenied)
       const turn = yield* Effect.forkScoped(Lock.scoped(lock, { leaseTime: longLease }))
       yield* holder.run("red", "", "release", { names })
-      const holding = yield* soon("the lock is had", Fiber.join(turn))
+      const holding = yield* soon("the lock is acquired", Fiber.join(turn))
       assert.isFalse(yield* holder.run("red", "", "tryAcquire", { names }))
       const next = yield* Effect.forkScoped(
         holder.run<boolean>("red", "", "acquire", { names, wait: longLease, lease: longLease })

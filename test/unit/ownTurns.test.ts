@@ -2,11 +2,11 @@
  * In which order the commands of a release go out that leaves the lock to a waiter of its process.
  */
 import { assert } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Scheduler } from "effect"
+import { Effect, Fiber, Scheduler } from "effect"
 import { Lock, MultiLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
-import { until } from "../kit/eventually.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
 import { test } from "../kit/test.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
@@ -42,24 +42,16 @@ for (const [title, held] of Object.entries(kinds)) {
       return run()
     })
     const service = yield* clientOf({ store }, { label: "" })
-    const mayEnd = yield* Deferred.make<void>()
-    let isHeld = false
-    const holder = yield* Effect.sync(() => (isHeld = true)).pipe(
-      Effect.andThen(Deferred.await(mayEnd)),
-      Lock.withLock(held),
-      as(service),
-      Effect.provideService(Scheduler.Scheduler, scheduler),
-      background
+    const section = yield* sectionUntilTold((body) =>
+      Lock.withLock(body, held).pipe(as(service), Effect.provideService(Scheduler.Scheduler, scheduler))
     )
-    scheduler.giver = holder
-    yield* until("the section has begun", () => isHeld)
+    scheduler.giver = section.fiber
     const waiter = yield* Effect.succeed("served").pipe(Lock.withLock("a"), as(service), background)
     const end = Effect.gen(function* () {
       server.operations.length = 0
       server.args.length = 0
       isEnding = true
-      yield* Deferred.succeed(mayEnd, undefined)
-      yield* Fiber.join(holder)
+      yield* section.end
       // a waiter that came too early asks again later
       yield* TestClock.adjust(1)
       assert.isFalse(isEnding || scheduler.isDue, "the fiber has not given way")

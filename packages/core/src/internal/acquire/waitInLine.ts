@@ -112,7 +112,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
   }
 
   gaveUp(): Effect.Effect<never, LockTimeout | LockStoreError> {
-    // it may ask who holds the lock, and asks for the lock no more
+    // from here on it asks only who holds the lock
     this.line.leave(this.waiter)
     return gaveUp(this.request, this.startedAt, this.#denial, this.line.outage.failure)
   }
