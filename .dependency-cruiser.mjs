@@ -26,7 +26,7 @@ const folders = [
   { folder: "hold", holds: "leases, their renewal, their end" },
   { folder: "kinds", holds: "what differs between the kinds of lock" },
   { folder: "store", holds: "the seam, and the stores behind it", modules: ["LockStore", "RedisDriver"] },
-  { folder: "options", holds: "checks of what the user has passed", modules: ["AcquireOptions", "QuorumOptions"] },
+  { folder: "options", holds: "checks of what the user has passed", modules: ["AcquireOptions"] },
   { folder: "time", holds: "alarms, schedules, the monotonic clock" },
   {
     folder: "report",

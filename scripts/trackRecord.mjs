@@ -14,6 +14,16 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "short-lease-confirmed": {
+    file: `${internal}/store/operations/StoreOperation.ts`,
+    fixed: "return half >= longestHandOverMillis ? half : 0",
+    broken: "return half * 0"
+  },
+  "late-release-left": {
+    file: `${internal}/wait/Lines.ts`,
+    fixed: "if (line.isEmpty) client.fork(giveBackPlace(left))",
+    broken: "if (line.isEmpty) return"
+  },
   "short-lease-after-failover": {
     file: `${internal}/hold/Watchdog.ts`,
     fixed: `    this.verify(leases.filter(({ kind }) => kind.mode === "permit"))
@@ -22,7 +32,7 @@ const fixes = {
   },
   "own-turns": {
     file: `${internal}/wait/Lines.ts`,
-    fixed: 'publish = readersAsk ? "" : line.place.owner',
+    fixed: 'publish = readersAsk ? "" : left.owner',
     broken: 'publish = ""'
   },
   "queued-script": {
@@ -156,7 +166,7 @@ const fixes = {
     broken: "void command"
   },
   "certain-leftovers": {
-    file: `${internal}/store/quorum/UntoldReleases.ts`,
+    file: `${internal}/store/quorum/stragglers.ts`,
     fixed: "Number(a.mayBeNothing) - Number(b.mayBeNothing) || ",
     broken: ""
   },
@@ -171,7 +181,7 @@ const fixes = {
     broken: "true"
   },
   "late-writers-place": {
-    file: `${internal}/store/quorum/UntoldReleases.ts`,
+    file: `${internal}/store/quorum/stragglers.ts`,
     fixed: "keepingPlace(release.command)",
     broken: "release.command"
   },
@@ -256,7 +266,7 @@ const fixes = {
     broken: ""
   },
   "untold-releases": {
-    file: `${internal}/store/quorum/UntoldReleases.ts`,
+    file: `${internal}/store/quorum/stragglers.ts`,
     fixed: "due.length < atOnce",
     broken: "due.length < atOnce * mostAtOnce"
   },
@@ -342,8 +352,8 @@ const fixes = {
   },
   "newer-waiters-place": {
     file: `${internal}/hold/rollback.ts`,
-    fixed: "if (line === undefined) return store.run(semaphore.leave",
-    broken: "if (line !== null) return store.run(semaphore.leave"
+    fixed: "if (line === undefined) return run(semaphore.leave",
+    broken: "if (line !== null) return run(semaphore.leave"
   },
   "interrupted-writers-place": {
     file: `${internal}/kinds/kinds.ts`,

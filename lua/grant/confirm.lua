@@ -5,6 +5,9 @@
 -- KEYS[i]  what a grant has left: a lock, or the key of a hold or of a grant
 -- ARGV[i]  h<field> of a hash, z<id> of a zset of permits (32 hexadecimal digits), or s for
 --          a string
+-- ARGV[#KEYS + i]  how long it must still last, milliseconds; 0 for whatever is left. A replica
+--          that has taken over with the release that handed a lock over, but without the
+--          command that was granted it, has it for the short lease of a hand-over
 --
 -- reply    for each: 1 it is there, 0 it is not
 
@@ -36,6 +39,10 @@ for i, key in ipairs(KEYS) do
     end
   end
   is_written = is_written or is_there
+  if is_there then
+    local left = redis.call('PTTL', key)
+    is_there = left == -1 or left >= tonumber(ARGV[#KEYS + i])
+  end
   replies[i] = is_there and 1 or 0
 end
 return replies

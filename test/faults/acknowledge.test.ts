@@ -19,7 +19,7 @@ import {
 } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { readFileSync } from "node:fs"
-import { client, clientOver } from "../kit/clients.ts"
+import { client, clientOf, clientOver } from "../kit/clients.ts"
 import { recording } from "../kit/connectionLog.ts"
 import { freshName } from "../kit/names.ts"
 import { bare } from "../kit/server/bareRedis.ts"
@@ -180,6 +180,36 @@ describe("grants that replicas acknowledge", () => {
           async () => (await master.redis.keys("*")).filter((key) => !isLasting(key)),
           (keys) => keys.length === 0
         )
+      }
+    )
+  }
+
+  for (const [what, use] of Object.entries(ways).filter(([what]) => !what.startsWith("permits"))) {
+    testLive(
+      `A server that has taken over with a hand-over alone does not confirm a grant for longer: ${what}`,
+      function* () {
+        const { master } = yield* replicated(1)
+        let isShortened = false
+        const shorten = Effect.promise(async () => {
+          isShortened = true
+          for (const key of await master.redis.keys("*")) if (!isLasting(key)) await master.redis.pexpire(key, 1500)
+        })
+        const { run } = yield* clientOf(
+          RedisLock.layer({ acknowledge: patient }).pipe(
+            Layer.updateService(RedisDriver.RedisDriver, (driver) => ({
+              ...driver,
+              sendBlocking: (...args) =>
+                Effect.suspend(() => {
+                  const sent = driver.sendBlocking!(...args)
+                  return isShortened || args[1][0]![0] !== "EVAL" ? sent : Effect.andThen(shorten, sent)
+                })
+            })),
+            Layer.provide(IoRedis.layer({ url: master.server.url, connectTimeout: "1 minute" }))
+          )
+        )
+        const left = yield* run(use(Effect.promise(() => master.redis.pttl("a"))))
+        assert.isTrue(isShortened)
+        assert.isAbove(left as number, 15_000)
       }
     )
   }

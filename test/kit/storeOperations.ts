@@ -8,7 +8,7 @@ import { rawCommand, type Store } from "./wrappedStore.ts"
 
 /** Runs one operation, with the keys and arguments of its file under `lua/`. */
 export const runOperation = (
-  store: Store,
+  store: Pick<Store, "run">,
   operation: LockStore.Operation,
   keys: ReadonlyArray<string>,
   args: ReadonlyArray<string | number> = []

@@ -50,7 +50,7 @@ const called = () => {
         return request
       })
   }
-  const members = ["a", "b", "c"].map((label) => ({ label, store, keyOf: undefined }) as unknown as Member)
+  const members = ["a", "b", "c"].map((label) => ({ label, ...store, keyOf: undefined }) as unknown as Member)
   const conclusions: Array<number> = []
   const call = new QuorumCall<number, number>(
     members,

@@ -51,7 +51,10 @@ const redis = {
 const storeOf = <E>(stores: Layer.Layer<Stores, E>) =>
   Layer.effect(
     LockStore.LockStore,
-    Effect.map(RedisLock.RedisLock, (service) => (service as unknown as LockClient).store)
+    Effect.map(RedisLock.RedisLock, (service) => {
+      const { run, store } = service as unknown as LockClient
+      return { ...store, run }
+    })
   ).pipe(Layer.provide(clients({})), Layer.provide(stores))
 
 for (const backend of [memory, redis]) {

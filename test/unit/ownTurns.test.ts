@@ -2,7 +2,7 @@
  * In which order the commands of a release go out that leaves the lock to a waiter of its process.
  */
 import { assert } from "@effect/vitest"
-import { Effect, Fiber, Scheduler } from "effect"
+import { Effect, Fiber, Latch, Scheduler } from "effect"
 import { Lock, MultiLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
@@ -79,3 +79,39 @@ for (const [title, held] of Object.entries(kinds)) {
     assert.include(released, owner)
   })
 }
+
+/** A section has ended, and its release reaches the server only behind what the waiter of its process has sent. */
+const lateRelease = Effect.gen(function* () {
+  const server = yield* testStore()
+  const arrival = Latch.makeUnsafe(false)
+  let isFirst = true
+  const store = wrappedStore(server.store, ({ operation, run }) => {
+    if (operation !== "lock/release" || !isFirst) return run()
+    isFirst = false
+    return Effect.andThen(arrival.await, Effect.suspend(run))
+  })
+  const service = yield* clientOf({ store }, { label: "" })
+  // a client that closes waits for its releases
+  yield* Effect.addFinalizer(() => arrival.open)
+  const section = yield* sectionUntilTold((body) => body.pipe(Lock.withLock("a"), as(service)))
+  const waiter = yield* Effect.succeed("served").pipe(Lock.withLock("a"), as(service), background)
+  server.operations.length = 0
+  yield* Effect.forkChild(section.end, { startImmediately: true })
+  yield* TestClock.adjust(1)
+  assert.deepStrictEqual([...new Set(server.operations)], ["lock/acquire"], "the waiter has asked, and was denied")
+  return { server, waiter, arrive: Effect.andThen(arrival.open, TestClock.adjust(1)) }
+})
+
+test("A waiter that was denied because the release that leaves the lock to it came late asks again at once", function* () {
+  const { arrive, waiter } = yield* lateRelease
+  yield* arrive
+  assert.strictEqual(waiter.pollUnsafe()?._tag, "Success")
+})
+
+test("A lock that a late release leaves to a waiter that has left is free", function* () {
+  const { arrive, server, waiter } = yield* lateRelease
+  waiter.interruptUnsafe()
+  yield* TestClock.adjust(1)
+  yield* arrive
+  assert.isTrue(yield* server.isFree("a"))
+})

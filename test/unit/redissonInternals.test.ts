@@ -71,7 +71,8 @@ describe("a spin lock's pauses", () => {
 describe("signals", () => {
   it.live("45. one message reaches everybody who listens: 10 of 10", () =>
     Effect.gen(function* () {
-      const { subscriptions, store } = (yield* RedisLock.RedisLock) as unknown as LockClient
+      const client = (yield* RedisLock.RedisLock) as unknown as LockClient
+      const { store, subscriptions } = client
       const name = freshName("redisson")
       const channel = `redisson_lock__channel:{${name}}`
       const subscribed = Deferred.makeUnsafe<void>()
@@ -83,8 +84,8 @@ describe("signals", () => {
       }
       yield* Deferred.await(subscribed)
       const owner = `${crypto.randomUUID()}:1`
-      yield* runOperation(store, "lock/acquire", [name, `redisson_lock_token:{${name}}`], [owner, 60_000, 1000])
-      yield* runOperation(store, "lock/release", [name, channel], [owner, store.publish])
+      yield* runOperation(client, "lock/acquire", [name, `redisson_lock_token:{${name}}`], [owner, 60_000, 1000])
+      yield* runOperation(client, "lock/release", [name, channel], [owner, store.publish])
       for (const told of heard) yield* soon("it is told", Deferred.await(told))
     }).pipe(
       Effect.provide(Layer.provide(RedisLock.layerFromStore({ fallbackInterval: "5 minutes" }), storeAt(redisUrl)))

@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 import { release } from "../../packages/core/dist/internal/store/operations/lock.js"
 import { LockKeys } from "../../packages/core/dist/internal/store/keys.js"
 import type { Member } from "../../packages/core/dist/internal/store/quorum/QuorumCall.js"
-import { UntoldReleases } from "../../packages/core/dist/internal/store/quorum/UntoldReleases.js"
+import { UntoldReleases } from "../../packages/core/dist/internal/store/quorum/stragglers.js"
 import { background } from "../kit/background.ts"
 import { test } from "../kit/test.ts"
 
@@ -25,7 +25,7 @@ const makeUntold = (answer: (owner: string) => Effect.Effect<number, LockStoreEr
         asked.push(String(args[0]))
         return answer(String(args[0]))
       })
-    const member = { label: "member 1", store: { run }, keyOf: undefined } as unknown as Member
+    const member = { label: "member 1", run, store: {}, keyOf: undefined } as unknown as Member
     const begun: Array<Effect.Effect<void>> = []
     const untold = new UntoldReleases(
       member,

@@ -123,9 +123,9 @@ it.live(
       const [own, places] = [`${channel}:${client.clientId}`, "effect_redis_lock_places:{a}"]
       const owner = client.nextOwner()
       const acquire = (owner: string) =>
-        runOperation(client.store, "lock/acquire", ["a", "a", places], [owner, 10_000, 60_000, 0])
+        runOperation(client, "lock/acquire", ["a", "a", places], [owner, 10_000, 60_000, 0])
       const release = (owner: string) =>
-        runOperation(client.store, "lock/release", ["a", channel, places, "others:{a}"], [owner, "PUBLISH", 2000])
+        runOperation(client, "lock/release", ["a", channel, places, "others:{a}"], [owner, "PUBLISH", 2000])
       // kept from an earlier wait
       const channels = [own, `${channel}:ours`, channel]
       const earlier = channels.map((channel) => subscriptions.subscribe(channel, () => {}))

@@ -31,8 +31,8 @@ import {
   PermitSemaphoreImpl,
   permitSemaphoreOf,
   preparePermits,
-  TypeId
-} from "./internal/locks/PermitSemaphoreImpl.ts"
+  PermitSemaphoreTypeId as TypeId
+} from "./internal/locks/semaphores.ts"
 import { isDataFirst, maxPermits } from "./internal/options/acquireOptions.ts"
 import * as operations from "./internal/store/operations/permitSemaphore.ts"
 import type { CommandError, LockLost, TimeoutOf, WaitTimeOf } from "./LockError.ts"

@@ -7,10 +7,9 @@ import type * as Duration from "effect/Duration"
 import { lockOf } from "./internal/locks/LockImpl.ts"
 import { checkQuorum } from "./internal/options/ClientOptions.ts"
 import { RedLockImpl } from "./internal/locks/RedLockImpl.ts"
-import type { TimeOptions } from "./AcquireOptions.ts"
+import type { QuorumOptions, TimeOptions } from "./AcquireOptions.ts"
 import type { Lock } from "./Lock.ts"
 import type { QuorumNotReached, TimeoutOf } from "./LockError.ts"
-import type { QuorumOptions } from "./QuorumOptions.ts"
 
 /**
  * Options of {@link make}.

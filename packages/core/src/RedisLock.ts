@@ -7,9 +7,8 @@ import * as Config from "effect/Config"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { AcknowledgeOptions } from "./AcquireOptions.ts"
-import { makeLockClient } from "./internal/client/LockClient.ts"
-import { RedisLock } from "./internal/client/RedisLock.ts"
+import type { AcknowledgeOptions, QuorumOptions } from "./AcquireOptions.ts"
+import { makeLockClient, RedisLock } from "./internal/client/LockClient.ts"
 import {
   checkLease,
   parseMaxHold,
@@ -30,7 +29,6 @@ import { checkAcknowledges } from "./internal/store/acknowledgements.ts"
 import { checkText } from "./internal/store/keys.ts"
 import { InvalidLockOptions } from "./LockError.ts"
 import * as Store from "./LockStore.ts"
-import type { QuorumOptions } from "./QuorumOptions.ts"
 import type { RedisDriver } from "./RedisDriver.ts"
 
 export {

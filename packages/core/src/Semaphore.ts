@@ -31,11 +31,11 @@ import type { AcquireOptions as BaseOptions } from "./AcquireOptions.ts"
 import * as Sections from "./internal/acquire/sections.ts"
 import {
   anonymousPermits,
-  TypeId,
+  SemaphoreTypeId as TypeId,
   prepareAnonymous,
   SemaphoreImpl,
   semaphoreOf
-} from "./internal/locks/SemaphoreImpl.ts"
+} from "./internal/locks/semaphores.ts"
 import { use } from "./internal/locks/Synchronizer.ts"
 import { isDataFirstOfPermits, maxPermits, parsePeriod } from "./internal/options/acquireOptions.ts"
 import * as operations from "./internal/store/operations/semaphore.ts"

@@ -3,7 +3,14 @@
  *
  * @since 0.1.0
  */
-export type { AcknowledgeOptions, GrantOptions, TimeOptions, TokenOf, TokenOptions } from "./AcquireOptions.ts"
+export type {
+  AcknowledgeOptions,
+  GrantOptions,
+  QuorumOptions,
+  TimeOptions,
+  TokenOf,
+  TokenOptions
+} from "./AcquireOptions.ts"
 export * as FairLock from "./FairLock.ts"
 export * as FencedLock from "./FencedLock.ts"
 export type { Holding, HoldingOf, HoldingWithoutToken } from "./Holding.ts"
@@ -19,7 +26,6 @@ export * as MultiLock from "./MultiLock.ts"
 export * as NonReentrantLock from "./NonReentrantLock.ts"
 export * as PermitId from "./PermitId.ts"
 export * as PermitSemaphore from "./PermitSemaphore.ts"
-export type { QuorumOptions } from "./QuorumOptions.ts"
 export * as ReadWriteLock from "./ReadWriteLock.ts"
 export * as RedisDriver from "./RedisDriver.ts"
 export * as RedisLock from "./RedisLock.ts"

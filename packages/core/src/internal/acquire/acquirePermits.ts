@@ -24,7 +24,7 @@ import {
   transientFailure
 } from "../store/failures.ts"
 import { semaphoreChannel } from "../store/keys.ts"
-import { nothing, type PermitsReply, supplyOf, type Want, type Wants } from "../store/operations/permitPlaces.ts"
+import { nothing, type PermitsReply, supplyOf, type Want, type Wants } from "../store/operations/semaphore.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { Store } from "../store/Store.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
@@ -133,7 +133,7 @@ const ask = (
   const sentAt = client.now()
   client.underWay++
   return matchOutcome(
-    restore(client.store.run(command)),
+    restore(client.run(command)),
     (reply): Effect.Effect<Answer, LockStoreError> => {
       client.underWay--
       if (!reply.isGranted) return Effect.as(compareTotal(request, reply), { granted: undefined, reply })

@@ -148,7 +148,7 @@ export const acquireOnce = <A, E>(
   writer?.asksFor(leaseMillis, sentAt)
   client.underWay++
   return matchOutcome(
-    restore(client.store.run(command)),
+    restore(client.run(command)),
     (answer): Effect.Effect<A, E | LockStoreError> => {
       client.underWay--
       if (typeof answer !== "number") {

@@ -91,7 +91,7 @@ const addHold = (
     const sentAt = client.now()
     lease.asksFor(leaseMillis, sentAt)
     client.underWay++
-    return Effect.matchCauseEffect(restore(client.store.run(command)), {
+    return Effect.matchCauseEffect(restore(client.run(command)), {
       onSuccess: (reply) => {
         client.underWay--
         const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis, hold) : lease.lose("NotOwner", client.now())

@@ -11,7 +11,6 @@ import * as FiberSet from "effect/FiberSet"
 import * as Predicate from "effect/Predicate"
 import * as Scope from "effect/Scope"
 import { type InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
-import type { LockStore } from "../../LockStore.ts"
 import type { AcquireRequest } from "../acquire/ask.ts"
 import { HeldLeases } from "../hold/HeldLeases.ts"
 import type { Lease, LeaseEntry } from "../hold/Lease.ts"
@@ -24,17 +23,16 @@ import type { ClientOptions } from "../options/ClientOptions.ts"
 import { report, type Report } from "../report/defects.ts"
 import { printsAs, shown } from "../report/shown.ts"
 import { Telemetry } from "../report/telemetry.ts"
-import { clientStore } from "../store/commands.ts"
+import { runningOn } from "../store/commands.ts"
 import { checkCollision, checkSlot, LockKeys } from "../store/keys.ts"
 import { type StoreCommand, withTokenAtLeast } from "../store/operations/StoreOperation.ts"
 import { runStream } from "../store/startable.ts"
+import type { Store } from "../store/Store.ts"
 import { AlarmClock, monotonicMillis } from "../time/clock.ts"
 import { Lines } from "../wait/Lines.ts"
 import { Subscriptions } from "../wait/Subscriptions.ts"
 import { Presence } from "./Presence.ts"
 import { RecentReleases } from "./RecentReleases.ts"
-import { OpaqueClient, RedisLock, type Service, TypeId } from "./RedisLock.ts"
-
 const random = new Uint32Array(1024)
 let randomLeft = 0
 
@@ -56,13 +54,32 @@ const secretNumber = (): string => `${0x1000000 + (random32Bits() >>> 8)}${1_000
 /** A token that is a minute ahead of the bound comes from the server's clock, and is not just the last token plus one. */
 const clearLeadMicros = 60_000_000
 
+const TypeId = "~effect-redis-lock/RedisLock"
+
+/** An opaque view of the client: only `LockClient` has this type. */
+abstract class OpaqueClient {
+  /** Not public, so that no other class has the type. */
+  protected readonly isOne = true
+}
+
+export interface Service {
+  readonly [TypeId]: OpaqueClient
+  readonly clientId: string
+}
+
+/** The service that locks take from the context. */
+export class RedisLock extends Context.Service<RedisLock, Service>()("effect-redis-lock/RedisLock") {}
+
 export class LockClient extends OpaqueClient implements Service {
   /** The service carries the client itself. */
   readonly [TypeId]: LockClient = this
   /** A random UUID; owners are `<clientId>:<number>`, as in Redisson. */
   readonly clientId: string = crypto.randomUUID()
   readonly #ownerPrefix = `${this.clientId}:`
-  readonly store: LockStore["Service"]
+  /** What its store tells; commands are run by {@link run}. */
+  readonly store: Omit<Store, "run">
+  /** Runs a command. Every one of this client passes through here. */
+  readonly run: Store["run"]
   readonly options: ClientOptions
   readonly subscriptions: Subscriptions = new Subscriptions(this)
   readonly telemetry: Telemetry
@@ -111,14 +128,15 @@ export class LockClient extends OpaqueClient implements Service {
   #closed: Deferred.Deferred<void> | undefined = undefined
 
   constructor(
-    store: LockStore["Service"],
+    store: Store,
     options: ClientOptions,
     isQuorum: boolean,
     fork: LockClient["fork"],
     context: Context.Context<Scope.Scope>
   ) {
     super()
-    this.store = clientStore(store, this)
+    this.store = store
+    this.run = runningOn(store, this)
     this.options = options
     this.isQuorum = isQuorum
     this.fork = fork
@@ -258,11 +276,7 @@ export class LockClient extends OpaqueClient implements Service {
   }
 }
 
-export const makeLockClient = Effect.fnUntraced(function* (
-  store: LockStore["Service"],
-  options: ClientOptions,
-  isQuorum = false
-) {
+export const makeLockClient = Effect.fnUntraced(function* (store: Store, options: ClientOptions, isQuorum = false) {
   const fork = yield* FiberSet.makeRuntime<never>()
   const client = new LockClient(store, options, isQuorum, fork, yield* Effect.context<Scope.Scope>())
   yield* Effect.forkScoped(client.alarms.run)

@@ -35,12 +35,12 @@ export class Presence {
 
   /** Ends once the client neither holds nor waits, or for good if its user may not store the label. A failure costs only the label. */
   *#label(): Effect.fn.Return<void> {
-    const { clientId, leases, lines, options, store } = this.#client
+    const { clientId, leases, lines, options, run } = this.#client
     const command = setLabel(clientLabelKey(options.keyPrefix, clientId), options.label, lifeMillis)
     yield* Effect.sleep(momentMillis)
     while (leases.size > 0 || lines.size > 0) {
       this.#mayBeStored = true
-      const stored = yield* Effect.result(store.run(command))
+      const stored = yield* Effect.result(run(command))
       if (Result.isFailure(stored) && !stored.failure.isTransient) {
         this.#mayBeStored = false
         return yield* Effect.logDebug(
@@ -58,8 +58,8 @@ export class Presence {
     return Effect.suspend(() => {
       if (!this.#mayBeStored) return Effect.void
       this.#mayBeStored = false
-      const { clientId, options, store } = this.#client
-      return Effect.ignore(store.run(removeLabel(clientLabelKey(options.keyPrefix, clientId))))
+      const { clientId, options, run } = this.#client
+      return Effect.ignore(run(removeLabel(clientLabelKey(options.keyPrefix, clientId))))
     })
   }
 }

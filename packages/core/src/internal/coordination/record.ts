@@ -57,7 +57,7 @@ export class HolderRecord {
 
   /** The record, and the lock's holder at the same moment. */
   get read(): Effect.Effect<RecordState, LockStoreError> {
-    return Effect.suspend(() => this.#client.store.run(read(this.#keys, this.#use)))
+    return Effect.suspend(() => this.#client.run(read(this.#keys, this.#use)))
   }
 
   /** {@link read}, again after each interval while failures are transient. */
@@ -127,11 +127,11 @@ export class HolderRecord {
   ): Effect.Effect<void, LockLost | LockStoreError> {
     const { owner, token } = holding
     const { lease } = holding as Hold
-    const { now, options, store } = this.#client
+    const { now, options, run, store } = this.#client
     const until = now() + options.watchdogLeaseMillis
     const command = write(this.#keys, this.#use, { owner, token, version, value }, lifeMillis, store.publish)
     const attempt = Effect.flatMap(
-      Effect.flatMap(holding.ensureHeld, () => store.run(command)),
+      Effect.flatMap(holding.ensureHeld, () => run(command)),
       (reply) => (reply === 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", now())))
     )
     return Effect.retry(attempt, {
@@ -144,8 +144,8 @@ export class HolderRecord {
   /** Removes what this owner has written, in the background: readers ignore the record of an owner that does not hold the lock. */
   clear(owner: string): Effect.Effect<void> {
     return Effect.sync(() => {
-      const { store } = this.#client
-      this.#client.background(Effect.ignore(store.run(clear(this.#keys, this.#use, owner, store.publish))))
+      const { run, store } = this.#client
+      this.#client.background(Effect.ignore(run(clear(this.#keys, this.#use, owner, store.publish))))
     })
   }
 

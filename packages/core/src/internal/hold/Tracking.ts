@@ -66,7 +66,7 @@ export class Tracking implements Alarm {
     for (const lease of leases) lease.isTracked = true
     this.#client.watchdog.inBatches(leases, batchSize, (batch) => {
       const keys = [...new Set(batch.map(keyOf))]
-      start(this.#client.store.run(track(keys)), (exit) => {
+      start(this.#client.run(track(keys)), (exit) => {
         if (Exit.isFailure(exit)) for (const lease of batch) lease.isTracked = false
         // deleted between its renewal and this
         else if (exit.value < keys.length) this.#client.watchdog.verify(batch)

@@ -160,7 +160,7 @@ export class Watchdog implements Alarm {
    */
   #verify(batch: ReadonlyArray<Lease>, leases: Leases): void {
     this.#client.fork(
-      Effect.matchCause(this.#client.store.run(batch[0]!.kind.renew(batch, leases)), {
+      Effect.matchCause(this.#client.run(batch[0]!.kind.renew(batch, leases)), {
         onSuccess: (replies) => {
           for (let i = 0; i < batch.length; i++) {
             const lease = batch[i]!
@@ -205,7 +205,7 @@ export class Watchdog implements Alarm {
       this.#put(lease, lease.endsAt)
     }
     const command = batch[0]!.kind.renew(batch, leaseMillis)
-    start(this.#client.store.run(command), (exit) => {
+    start(this.#client.run(command), (exit) => {
       const goApart = Exit.isFailure(exit) && batch.length > 1 && this.#isOnCluster && isUnserved(exit.cause)
       for (let i = 0; i < batch.length; i++) {
         const lease = batch[i]!

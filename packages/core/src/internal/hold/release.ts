@@ -35,7 +35,7 @@ export const removeHold = (lease: Lease, number: number): Effect.Effect<void, Lo
   const send = Effect.suspend((): Effect.Effect<number, LockStoreError> => {
     if (lease.changes !== changes) return Effect.succeed(1)
     client.tracking.wrote(lease)
-    return sendWithin(lease, Effect.tapCause(client.store.run(command), noteLate), until - client.now())
+    return sendWithin(lease, Effect.tapCause(client.run(command), noteLate), until - client.now())
   })
   const repeated = retryRelease(send, (pause) => client.now() + pause < until && lease.isHeld(client.now()))
   return Effect.matchEffect(repeated, {
@@ -88,7 +88,7 @@ export const releaseTogether = (
     }
   }
   if (started.length === 0) return Effect.succeed(failures)
-  const run = client.store.run(multiLock.release(released, owner))
+  const run = client.run(multiLock.release(released, owner))
   const send = started.some(({ isToldToNobody }) => isToldToNobody) ? sentAtOnce(run) : run
   return Effect.matchCauseEffect(sendWithin(first.lease, send, client.options.releaseTimeoutMillis), {
     onSuccess: (reply) => {
@@ -269,11 +269,11 @@ export const sendRelease = (
   const { client, keptUntil = 0, keys, kind, owner } = ref
   if (!staysTaken(ref)) {
     const command = kind.release(ref, publish)
-    return client.store.run(client.isQuorum ? { ...command, overAt: ref.overAt } : command)
+    return client.run(client.isQuorum ? { ...command, overAt: ref.overAt } : command)
   }
   // waiters are told even if `publish` is empty: the lock is left to none of them
   const terms = { publish: client.store.publish, queued: kind.queued }
-  return client.store.run(lock.keep(keys, owner, Math.ceil(keptUntil - client.now()) + keptLongerMillis, terms))
+  return client.run(lock.keep(keys, owner, Math.ceil(keptUntil - client.now()) + keptLongerMillis, terms))
 }
 
 /** {@link sendRelease} for what may be run later, and again. */

@@ -89,13 +89,13 @@ export const giveBackPlace = (ownerRef: OwnerRef): Effect.Effect<void> =>
  */
 export const leavePlace = (client: LockClient, key: string, isUnsure: boolean): Effect.Effect<void> =>
   Effect.suspend(() => {
-    const { clientId, lines, store } = client
+    const { clientId, lines, run, store } = client
     if (!store.handsOver) return Effect.void
     const left = leaving(
       client,
       Effect.suspend(() => {
         const line = lines.get(key, "permit")
-        if (line === undefined) return store.run(semaphore.leave(key, clientId, store))
+        if (line === undefined) return run(semaphore.leave(key, clientId, store))
         line.mayHavePlace = true
         return Effect.succeed(0)
       })

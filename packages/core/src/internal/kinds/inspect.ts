@@ -37,11 +37,11 @@ const lookAt = (name: string, found: Found): Look => {
  * a hash.
  */
 export const lookAtHolders = (
-  { store }: LockClient,
+  { run, store }: LockClient,
   keys: LockKeys,
   name: string
 ): Effect.Effect<Look, LockStoreError> =>
-  Effect.map(store.run(lock.inspect(keys)), ([remaining, token, fields]: Inspected) =>
+  Effect.map(run(lock.inspect(keys)), ([remaining, token, fields]: Inspected) =>
     lookAt(name, {
       ...nothingElse,
       type: remaining === -2 ? "none" : "hash",
@@ -54,7 +54,7 @@ export const lookAtHolders = (
 
 /** Everything that Redis has under a name, of whatever kind, with the labels of its holders and waiters. */
 export const inspect = (client: LockClient, keys: LockKeys, name: string): Effect.Effect<LockState, LockStoreError> =>
-  Effect.flatMap(client.store.run(lock.look(keys, mostListed)), (found) => {
+  Effect.flatMap(client.run(lock.look(keys, mostListed)), (found) => {
     const { since, state } = lookAt(name, found)
     return withLabels(client, state, since)
   })
@@ -236,14 +236,14 @@ export class LabelsOfOthers {
   /** The label of an owner's client; undefined if it has stored none, or Redis does not answer. */
   of(owner: string): Effect.Effect<string | undefined> {
     return Effect.suspend(() => {
-      const { clientId, now, options, store } = this.#client
+      const { clientId, now, options, run } = this.#client
       const other = clientOf(owner)
       if (other === undefined) return Effect.undefined
       if (other === clientId) return Effect.succeed(options.label === "" ? undefined : options.label)
       const remembered = this.#remembered.get(other)
       if (remembered !== undefined && remembered.until > now()) return Effect.succeed(remembered.label)
       if (this.#isRefused) return Effect.undefined
-      return store.run(label(clientLabelKey(options.keyPrefix, other))).pipe(
+      return run(label(clientLabelKey(options.keyPrefix, other))).pipe(
         Effect.map((label) =>
           label === "" ? this.#remember(other, undefined, unknownMillis) : this.#remember(other, label, knownMillis)
         ),

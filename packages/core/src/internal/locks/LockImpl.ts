@@ -24,10 +24,9 @@ import { shown } from "../report/shown.ts"
 import { labelled } from "../report/spans.ts"
 import { kindOn } from "../report/telemetry.ts"
 import { checkAcknowledges } from "../store/acknowledgements.ts"
+import { runOrDescribe } from "../store/failures.ts"
 import { checkName, type LockKeys } from "../store/keys.ts"
 import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
-import { checkOwners, forceRelease } from "./forceRelease.ts"
-
 export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E, bigint> {
   readonly client: LockClient
   readonly kind: LockProtocol
@@ -209,6 +208,45 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     const identity = new Identity(fiber, scope)
     return { lease: client.leases.find(keys.lock, this.kind.mode, identity), identity }
   }
+}
+
+const checkOwners = (owners: unknown): InvalidLockOptions | undefined =>
+  owners === undefined || (Array.isArray(owners) && owners.every((owner) => typeof owner === "string"))
+    ? undefined
+    : new InvalidLockOptions({
+        option: "owners",
+        problem: "it must be a list of owners, as in the holders of Lock.inspect"
+      })
+
+/**
+ * Frees a lock from these owners or, without any, from whoever holds it; whether it was freed. Other processes learn from the server that they
+ * have lost it, as of any other loss (`hold/Tracking.ts`).
+ */
+const forceRelease = (
+  client: LockClient,
+  keys: LockKeys,
+  kind: LockProtocol,
+  owners: ReadonlyArray<string> | undefined
+): Effect.Effect<boolean, LockStoreError> => {
+  // to the script, no owners means all
+  if (owners?.length === 0) return Effect.succeed(false)
+  const { mode, title } = kind
+  const command = kind.forceRelease(keys, client.store.publish, owners ?? [])
+  return Effect.suspend(() => {
+    const sentAt = client.now()
+    return Effect.map(runOrDescribe(client, title, command), (reply) => {
+      if (reply < 1) return false
+      for (const lease of client.leases.of(keys.lock)) {
+        // a quorum's slowest member may answer long after a waiter of ours was granted what this has freed
+        if (lease.askedAt > sentAt) continue
+        if (owners?.includes(lease.owner) === false) continue
+        // the writer's own read holds end with it
+        if (lease.kind.mode === mode || mode === "write") lease.lose("NotOwner", client.now())
+      }
+      client.lines.wake(keys.lock)
+      return true
+    })
+  })
 }
 
 export const noQuorum = ({ title }: LockProtocol): InvalidLockOptions =>

@@ -1,15 +1,27 @@
+/**
+ * What semaphores and latches have in common; and the latch.
+ */
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
+import { identity } from "effect/Function"
 import * as Pipeable from "effect/Pipeable"
-import { InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
-import { boundClient, checkService, clientIn, type LockClient, resolveAt, type Resolved } from "../client/LockClient.ts"
-import type { Service } from "../client/RedisLock.ts"
+import * as Predicate from "effect/Predicate"
+import { InvalidLockName, InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
+import {
+  boundClient,
+  checkService,
+  clientIn,
+  type LockClient,
+  resolveAt,
+  type Resolved,
+  type Service
+} from "../client/LockClient.ts"
+import { latchTitle } from "../kinds/kinds.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import { printsAs, shown } from "../report/shown.ts"
 import { runOrDescribe } from "../store/failures.ts"
-import { checkName, checkSlot } from "../store/keys.ts"
+import { checkName, checkSlot, latchChannel, type LockKeys } from "../store/keys.ts"
 import type { StoreCommand } from "../store/operations/StoreOperation.ts"
-
 /**
  * A semaphore or a latch as a value: checked when made, reported when used.
  */
@@ -61,3 +73,30 @@ export const use = <A, E, R>(
   })
 
 printsAs(Synchronizer.prototype, ({ name, title }) => ({ _id: `effect-redis-lock/${title}`, name }))
+
+export const LatchTypeId = "~effect-redis-lock/CountDownLatch"
+
+export type PublicCountDownLatch<R> = Pick<LatchImpl<R>, typeof LatchTypeId | "name">
+
+export class LatchImpl<R> extends Synchronizer {
+  declare readonly [LatchTypeId]: { readonly _R: (_: never) => R }
+  readonly title = latchTitle
+  override readonly checkSlot = checkChannelSlot
+}
+
+const checkChannelSlot = (
+  name: string,
+  { lock }: LockKeys,
+  slot: (key: string) => number
+): InvalidLockName | undefined =>
+  slot(lock) === slot(latchChannel(lock))
+    ? undefined
+    : new InvalidLockName({
+        lock: name,
+        problem: "on a Redis Cluster, Redisson keeps the channel of a latch with braces in its name in another slot"
+      })
+
+Object.defineProperty(LatchImpl.prototype, LatchTypeId, { value: { _R: identity } })
+
+export const latchOf = <R>(latch: PublicCountDownLatch<R> | string): LatchImpl<R> =>
+  Predicate.hasProperty(latch, LatchTypeId) ? (latch as LatchImpl<R>) : new LatchImpl<R>(latch as string, undefined)

@@ -60,7 +60,7 @@ export const tryAcquireTogether = (
   const locks = requests.map(({ keys, kind }) => ({ lock: keys.lock, tokenKey: tokenKey(kind, keys) }))
   client.underWay++
   const command = multiLock.acquire(locks, owner, leaseMillis, tokenLife(client, leaseMillis))
-  const asked = client.store.run(acknowledgedBy(command, first))
+  const asked = client.run(acknowledgedBy(command, first))
   return Effect.matchCauseEffect(restore(asked), {
     onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | number, LockStoreError> => {
       client.underWay--

@@ -3,7 +3,7 @@
  */
 import * as Context from "effect/Context"
 import { InvalidLockOptions } from "../../LockError.ts"
-import type { QuorumOptions } from "../../QuorumOptions.ts"
+import type { QuorumOptions } from "../../AcquireOptions.ts"
 import { shown } from "../report/shown.ts"
 import { type Acknowledgement, parseTimeout } from "./acquireOptions.ts"
 
@@ -40,7 +40,10 @@ export const SubscriptionIdleMillis = Context.Reference<number>("effect-redis-lo
  * The lease of an owner that a lock is handed over to, until it extends it, in milliseconds: short, as its process may be stopped. It is
  * shorter where the leases of the client are short: a quarter of them.
  */
-export const handOverMillis = (watchdogLeaseMillis: number): number => Math.min(2000, watchdogLeaseMillis / 4)
+export const handOverMillis = (watchdogLeaseMillis: number): number =>
+  Math.min(longestHandOverMillis, watchdogLeaseMillis / 4)
+
+export const longestHandOverMillis = 2000
 
 const longestLabel = 256
 

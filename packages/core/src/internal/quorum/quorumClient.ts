@@ -10,15 +10,13 @@ import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { InvalidLockOptions, LockStoreError } from "../../LockError.ts"
 import { RedisDriverError } from "../../RedisDriver.ts"
-import { clientIn, type LockClient, makeLockClient } from "../client/LockClient.ts"
-import type { RedisLock } from "../client/RedisLock.ts"
+import { clientIn, type LockClient, makeLockClient, type RedisLock } from "../client/LockClient.ts"
 import type { ClientOptions, QuorumTimes } from "../options/ClientOptions.ts"
 import { report } from "../report/defects.ts"
 import { causeText } from "../report/shown.ts"
 import { LockKeys, prefixedLabelKey } from "../store/keys.ts"
 import type { Member } from "../store/quorum/QuorumCall.ts"
 import { QuorumStore } from "../store/quorum/QuorumStore.ts"
-import type { Store } from "../store/Store.ts"
 import { AlarmClock, monotonicMillis, reconnecting } from "../time/clock.ts"
 
 /** When a member's client closes, the quorum releases its holdings. */
@@ -76,6 +74,7 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
         label: `member ${i + 1}`,
         lockName: isShared ? undefined : name,
         store: client.store,
+        run: client.run,
         client,
         keyOf: isShared ? undefined : mapKeys(joint, name, client.options)
       })),
@@ -144,8 +143,11 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
   let quorum: LockClient | undefined
   const members = yield* Effect.forEach(clients, (client, i) => {
     const label = `member ${i + 1}`
-    const member = (store: Store, client?: LockClient): Member => ({ label, store, client, keyOf: undefined })
-    if (Result.isSuccess(client)) return Effect.succeed(member(client.success.store, client.success))
+    const member = ({ run, store }: Pick<LockClient, "run" | "store">, client?: LockClient): Member => ({
+      ...{ label, store, run, client },
+      keyOf: undefined
+    })
+    if (Result.isSuccess(client)) return Effect.succeed(member(client.success, client.success))
     const late = member(absent(client.failure, first.store))
     const told = new Set<string>()
     /** Logs each reason once. */
@@ -163,6 +165,7 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
       Effect.filterOrFail(({ options }) => options.keyPrefix === keyPrefix, otherPrefix),
       Effect.map((client) => {
         late.store = client.store
+        late.run = client.run
         late.client = client
         if (quorum !== undefined) client.joinedBy.add(quorum)
       }),
@@ -197,12 +200,14 @@ const tooFew = <A, E>(clients: ReadonlyArray<Result.Result<A, E>>): E => {
   }) as E & RedisDriverError
 }
 
-/** The store of a member that is not connected yet: it refuses everything, and is otherwise like that of another member. */
-const absent = (cause: unknown, { commandLifeMillis, commandTimeoutMillis, publish, slot }: Store): Store => {
+/** A member that is not connected yet: it refuses everything, and is otherwise like another member. */
+const absent = (
+  cause: unknown,
+  { commandLifeMillis, commandTimeoutMillis, publish, slot }: LockClient["store"]
+): Pick<LockClient, "run" | "store"> => {
   const missing = (operation: string, lock: string) =>
     new LockStoreError({ operation, lock, reason: "NotConnected", cause })
-  return {
-    run: ({ keys, operation }) => Effect.fail(missing(operation.name, keys[0]!)),
+  const store: LockClient["store"] = {
     subscribe: (channel) => Stream.fail(missing("subscribe", channel)),
     scan: (pattern) => Stream.fail(missing("scan", pattern)),
     publish,
@@ -214,4 +219,5 @@ const absent = (cause: unknown, { commandLifeMillis, commandTimeoutMillis, publi
     handsOver: false,
     invalidations: Stream.fail(missing("tracking", ""))
   }
+  return { store, run: ({ keys, operation }) => Effect.fail(missing(operation.name, keys[0]!)) }
 }

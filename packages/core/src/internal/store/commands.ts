@@ -2,7 +2,7 @@
  * The way of a command, from top to bottom: a client sends it or not, and remembers it (closing, recent releases); a grant waits for
  * replicas (acknowledgement); the store gives it a deadline, sends it, and reads the reply.
  *
- * Between the two halves is the seam `LockStore`: what replaces a store is sent commands by {@link clientStore}, and its own `run` may
+ * Between the two halves is the seam `LockStore`: what replaces a store is sent commands by {@link runningOn}, and its own `run` may
  * be made by {@link sending}.
  */
 import * as Cause from "effect/Cause"
@@ -32,9 +32,10 @@ export const acknowledgementOf = (
   { acknowledge = isQuorum ? undefined : options.acknowledge }: Pick<StoreCommand<unknown>, "acknowledge">
 ): Acknowledgement | undefined => (acknowledge === "none" ? undefined : acknowledge)
 
-/** The store through which a client runs its commands. */
-export const clientStore = (store: Store, client: LockClient): Omit<Store, "reconnects"> => ({
-  run: (command) => {
+/** How a client runs its commands on its store. */
+export const runningOn =
+  (store: Store, client: LockClient): Store["run"] =>
+  (command) => {
     const { operation } = command
     if (operation.givesBack === "owner") client.releases?.add(command)
     else if (client.isClosing && operation.givesBack === undefined) return Effect.fail(failureOf(command, "Closed"))
@@ -44,25 +45,7 @@ export const clientStore = (store: Store, client: LockClient): Omit<Store, "reco
     return wanted === undefined
       ? store.run(command)
       : acknowledged(store.run(command), command, wanted, store.acknowledges)
-  },
-  subscribe: (channel) => store.subscribe(channel),
-  scan: (pattern, type) => store.scan(pattern, type),
-  publish: store.publish,
-  slot: (key) => store.slot(key),
-  // a quorum's members may come later
-  get commandLifeMillis() {
-    return store.commandLifeMillis
-  },
-  get commandTimeoutMillis() {
-    return store.commandTimeoutMillis
-  },
-  serverMicros: (key) => store.serverMicros(key),
-  longestSince: (key, serverMicros) => store.longestSince(key, serverMicros),
-  handsOver: store.handsOver,
-  address: () => store.address?.(),
-  acknowledges: store.acknowledges,
-  invalidations: store.invalidations
-})
+  }
 
 /**
  * Every grant passes through here before it counts, however it was acquired: at once, after waiting in a queue, in a fair turn, by a

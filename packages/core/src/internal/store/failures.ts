@@ -142,7 +142,7 @@ export const describeWrongType = (
   if (failure === undefined || failure.error.reason !== "WrongType") return Effect.failCause(cause)
   const { error } = failure
   return Effect.matchEffect(
-    Effect.forEach(asked, ({ key }) => client.store.run(lock.found(key))),
+    Effect.forEach(asked, ({ key }) => client.run(lock.found(key))),
     {
       onFailure: () => Effect.failCause(cause),
       onSuccess: (types) => {
@@ -173,7 +173,7 @@ export const runOrDescribe = <A>(
   title: string,
   command: StoreCommand<A>
 ): Effect.Effect<A, LockStoreError> =>
-  Effect.catchCause(client.store.run(command), (cause) =>
+  Effect.catchCause(client.run(command), (cause) =>
     describeWrongType(client, [{ expected: title, key: command.keys[0]! }], cause)
   )
 

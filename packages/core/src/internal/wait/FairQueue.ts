@@ -158,7 +158,7 @@ export class FairQueue implements Alarm {
         for (const owner of gone) this.#gone.delete(owner)
         const terms = placeTermsOf(client, waiterTimeoutMillis)
         const report = refresh(this.#keys, terms, { waits: this.#waiters.size > 0, reported, gone })
-        return Effect.matchCause(client.store.run(report), {
+        return Effect.matchCause(client.run(report), {
           onSuccess: ({ head, headMillis, holder, left, mayHaveLostPlaces }) => {
             this.outage.answered()
             this.#retried = 0

@@ -9,7 +9,8 @@ import type { LockClient } from "../client/LockClient.ts"
 import { PassingMap } from "../hold/HeldLeases.ts"
 import { ownHold } from "../hold/Hold.ts"
 import type { HandOver, LeaseEntry, Lease, Turns, Identity } from "../hold/Lease.ts"
-import { handsOver, type Mode, ownerRefOf } from "../kinds/kinds.ts"
+import { giveBackPlace } from "../hold/rollback.ts"
+import { handsOver, type Mode, type OwnerRef, ownerRefOf } from "../kinds/kinds.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { FairQueue, SpareOwners } from "./FairQueue.ts"
 import { Line, type Waiter, type Wanted } from "./Line.ts"
@@ -156,14 +157,23 @@ export class Lines {
     if (turns === undefined) return new DeferredHandOver(lease, line, now)
     client.telemetry.of(lease.kind.name).handOvers++
     let publish: string = client.store.publish
+    let left: OwnerRef | undefined
     // a waiter that polls has no place
     if (hasPlaces && line.turn?.kind !== undefined) {
       // others are not told: if nobody asks here after all, the release of this owner tells them
-      line.place ??= ownerRefOf(lease, client.nextOwner())
-      publish = readersAsk ? "" : line.place.owner
+      left = line.place ??= ownerRefOf(lease, client.nextOwner())
+      publish = readersAsk ? "" : left.owner
     }
     line.on({ _tag: "LeftToUs", turns })
-    return { publish, settle: () => {} }
+    return {
+      publish,
+      settle: () => {
+        // A server that does not know the script is sent the release again, behind what the waiter has sent: it was denied, or has left.
+        if (left === undefined || line.place?.owner !== left.owner) return
+        if (line.isEmpty) client.fork(giveBackPlace(left))
+        else line.changed()
+      }
+    }
   }
 }
 

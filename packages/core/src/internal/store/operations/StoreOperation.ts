@@ -4,6 +4,7 @@
  */
 import type { RedisScript, Reply } from "../../../RedisDriver.ts"
 import type { Acknowledgement } from "../../options/acquireOptions.ts"
+import { longestHandOverMillis } from "../../options/ClientOptions.ts"
 import { scripts } from "../redis/scripts.generated.ts"
 
 export type OperationName = keyof typeof scripts
@@ -45,6 +46,17 @@ export interface Grant {
   readonly key: string
   /** `h` and a field of a hash, `z` and the id of a permit, or `s` for a string. */
   readonly mark: string
+  /** How long it must still last where it is confirmed, milliseconds; zero for whatever is left. */
+  readonly leastMillis: number
+}
+
+/**
+ * Half of the lease. A server that has only heard of the hand-over has less, unless the lease is hardly longer than that of a hand-over: then
+ * the reply may take longer than half of it, and whatever is left counts.
+ */
+export const leastOf = (leaseMillis: string | number | undefined): number => {
+  const half = Math.floor(Number(leaseMillis) / 2)
+  return half >= longestHandOverMillis ? half : 0
 }
 
 /** One operation with its keys and arguments, ready to run. `keys[0]` is the lock. */
@@ -159,11 +171,11 @@ export const numbersReply = (raw: Reply): ReadonlyArray<number> => raw as Readon
 
 /** The grant of an acquisition whose first argument is the owner: a field of the lock. */
 export const grantsOwner: Grants<AcquireReply> = ({ args, keys }, reply) =>
-  typeof reply === "number" ? { key: keys[0]!, mark: `h${args[0]}` } : undefined
+  typeof reply === "number" ? { key: keys[0]!, mark: `h${args[0]}`, leastMillis: leastOf(args[1]) } : undefined
 
 /** The grant of a re-entry; a lease of zero ends a hold. */
 export const grantsHold: Grants<number> = ({ args, keys }, reply) =>
-  reply === 1 && Number(args[2]) > 0 ? { key: keys[0]!, mark: `h${args[0]}` } : undefined
+  reply === 1 && Number(args[2]) > 0 ? { key: keys[0]!, mark: `h${args[0]}`, leastMillis: leastOf(args[2]) } : undefined
 
 /** The reply of a majority that confirms, or of enough that do not; undefined if the members that failed could tip the scales. */
 const confirmed = (replies: ReadonlyArray<number>, { members, required }: Scale): number | undefined => {
@@ -214,10 +226,10 @@ export const operations = {
   confirm: operation("grant/confirm", { reply: numbersReply })
 }
 
-/** Replies for each grant whether it is there, 1 or 0, after writing one of them again as it is. All are of one slot. */
+/** Replies for each grant whether it is there for long enough, 1 or 0, after writing one of them again as it is. All are of one slot. */
 export const confirm = (grants: ReadonlyArray<Grant>): StoreCommand<ReadonlyArray<number>> =>
   new StoreCommand(
     operations.confirm,
     grants.map(({ key }) => key),
-    grants.map(({ mark }) => mark)
+    [...grants.map(({ mark }) => mark), ...grants.map(({ leastMillis }) => leastMillis)]
   )

@@ -5,7 +5,7 @@
 import { type LockKeys, permitIds } from "../keys.ts"
 import { leaseOf, type Leases } from "./lock.ts"
 import { doneReply, numberReply, numbersReply, operation, StoreCommand } from "./StoreOperation.ts"
-import { type PermitsReply, tellingKeys, type TellingStore, type Wants, wantsArgs } from "./permitPlaces.ts"
+import { type PermitsReply, tellingKeys, type TellingStore, type Wants, wantsArgs } from "./semaphore.ts"
 
 interface PermitCounts {
   /** Undefined if there is no semaphore. */
@@ -21,7 +21,7 @@ export const operations = {
     },
     // one script acquired them all
     grants: ({ args, keys }, { isGranted }) =>
-      isGranted ? { key: keys[1]!, mark: `z${args[keys.length > 3 ? 9 : 3]}` } : undefined
+      isGranted ? { key: keys[1]!, mark: `z${args[keys.length > 3 ? 9 : 3]}`, leastMillis: 0 } : undefined
   }),
   release: operation("permit_semaphore/release", { givesBack: "owner", reply: numberReply }),
   // remembered by its caller, and only if it has given back all

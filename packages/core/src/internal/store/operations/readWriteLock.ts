@@ -7,6 +7,7 @@ import {
   type AcquireReply,
   acquireReply,
   counted,
+  leastOf,
   majority,
   majorityOfAll,
   majorityPerKey,
@@ -27,12 +28,14 @@ export const operations = {
         keepsTokens: false
       }
     },
-    grants: ({ keys }, reply) => (typeof reply === "number" ? { key: keys[2]!, mark: "s" } : undefined)
+    grants: ({ args, keys }, reply) =>
+      typeof reply === "number" ? { key: keys[2]!, mark: "s", leastMillis: leastOf(args[1]) } : undefined
   }),
   holdRead: operation("read_lock/hold", {
     reply: numberReply,
     quorum: { ...majority, holds: "adds" },
-    grants: ({ keys }, reply) => (reply === 1 ? { key: keys[1]!, mark: "s" } : undefined)
+    grants: ({ args, keys }, reply) =>
+      reply === 1 ? { key: keys[1]!, mark: "s", leastMillis: leastOf(args[2]) } : undefined
   }),
   removeReadHold: operation("read_lock/remove_hold", {
     reply: numberReply,
@@ -51,7 +54,9 @@ export const operations = {
     boundAt: 3,
     quorum: { ...counted, acquires: { keepsTokens: false } },
     grants: ({ args, keys }, reply) =>
-      typeof reply === "number" ? { key: keys[0]!, mark: `h${args[0]}:write` } : undefined
+      typeof reply === "number"
+        ? { key: keys[0]!, mark: `h${args[0]}:write`, leastMillis: leastOf(args[1]) }
+        : undefined
   }),
   releaseWrite: operation("write_lock/release", {
     givesBack: "owner",

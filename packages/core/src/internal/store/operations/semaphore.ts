@@ -2,9 +2,9 @@
  * `lua/semaphore/`: anonymous permits. `initial` is the number of permits with which a missing semaphore is created;
  * undefined not to create it.
  */
-import { grantMarker, permitIds } from "../keys.ts"
+import { grantMarker, permitIds, permitPlaces, semaphoreChannel } from "../keys.ts"
+import type { Store } from "../Store.ts"
 import { doneReply, numberReply, operation, StoreCommand } from "./StoreOperation.ts"
-import { type PermitsReply, tellingKeys, type TellingStore, type Wants, wantsArgs } from "./permitPlaces.ts"
 
 export const operations = {
   acquire: operation("semaphore/acquire", {
@@ -12,7 +12,7 @@ export const operations = {
       const [granted, available, exists, remaining] = raw as readonly [number, number, number, number]
       return { isGranted: granted === 1, available, exists: exists === 1, remaining, held: undefined }
     },
-    grants: ({ keys }, { isGranted }) => (isGranted ? { key: keys[2]!, mark: "s" } : undefined)
+    grants: ({ keys }, { isGranted }) => (isGranted ? { key: keys[2]!, mark: "s", leastMillis: 0 } : undefined)
   }),
   giveBack: operation("semaphore/return", { givesBack: "owner", reply: numberReply }),
   leave: operation("semaphore/leave", { givesBack: "client", reply: numberReply }),
@@ -91,3 +91,81 @@ export const drain = (key: string, initial: number | undefined): StoreCommand<nu
 /** Replies how many are free; undefined if there is no semaphore. */
 export const available = (key: string): StoreCommand<number | undefined> =>
   new StoreCommand(operations.available, [key], [])
+
+/** What a store needs to tell others that permits are free. */
+export type TellingStore = Pick<Store, "publish" | "handsOver">
+
+/** The reply to a request for permits, with ids or without. */
+export interface PermitsReply {
+  readonly isGranted: boolean
+  /** How many are free now, and not kept for others if they were denied. */
+  readonly available: number
+  /** Whether there is such a semaphore. */
+  readonly exists: boolean
+  /**
+   * Milliseconds: if denied, until the next lease ends, or until it may ask again, negative if that is not known; if permits without ids were
+   * granted, until the semaphore ends, negative if it does not.
+   */
+  readonly remaining: number
+  /** How many are held or kept for others, if permits with ids were denied. */
+  readonly held: number | undefined
+}
+
+/** What a denied request learns of a semaphore. */
+export interface Supply {
+  /** How many permits there are, held ones included; infinite if that is not known. */
+  readonly total: number
+  /** For how many seconds at a time, at most, several of them are kept for a request: see {@link isKept}. */
+  readonly longestKept: number
+}
+
+/** Of permits without ids, Redis does not know how many are held. */
+export const uncounted = (total = Number.POSITIVE_INFINITY): Supply => ({ total, longestKept: 16 })
+
+/** Redis counts permits with ids, held ones as well: others wait only until those have come back. */
+export const supplyOf = ({ available, held }: PermitsReply, initial: number | undefined): Supply =>
+  held === undefined ? uncounted(initial) : { total: available + held, longestKept: 1_000_000 }
+
+/**
+ * Whether free permits are kept for the waiter that has waited longest. For several they are kept in turns, as others stand still meanwhile:
+ * each turn is four times as long as the last one, up to the longest; then it is a quarter of the time. As
+ * `lua/include/permit_places/place_at.lua`.
+ */
+export const isKept = (waitedMillis: number, permits: number, { longestKept: longest }: Supply): boolean => {
+  const waited = waitedMillis / 1000
+  if (permits === 1) return waited >= 0.1
+  if (waited >= 4 * longest) return waited % (4 * longest) < longest
+  return waited >= 1 && Math.floor(Math.log2(waited)) % 2 === 0
+}
+
+/** What the place of a client is for. */
+export interface Want {
+  /** How many permits would let one of its fibers in; zero if none waits. */
+  readonly permits: number
+  /** For how long that fiber has waited, or the client since it was last granted permits. */
+  readonly waitedMillis: number
+}
+
+/** What a request says of the waiting fibers of its client. */
+export interface Wants {
+  readonly clientId: string
+  readonly ifDenied: Want
+  readonly ifGranted: Want
+  /** Whether its fiber does not wait yet: it knows nothing of the others. */
+  readonly isNew: boolean
+}
+
+export const nothing: Want = { permits: 0, waitedMillis: 0 }
+
+/** The last keys of a command after which permits may be free. */
+export const tellingKeys = (key: string, { handsOver }: TellingStore): ReadonlyArray<string> =>
+  handsOver ? [semaphoreChannel(key), ...permitPlaces(key)] : [semaphoreChannel(key)]
+
+/** The arguments that follow where there are keys of places. */
+export const wantsArgs = (
+  { handsOver }: TellingStore,
+  { clientId, ifDenied, ifGranted, isNew }: Wants
+): ReadonlyArray<string | number> =>
+  handsOver
+    ? [clientId, ifDenied.permits, ifDenied.waitedMillis, ifGranted.permits, ifGranted.waitedMillis, isNew ? 1 : 0]
+    : []

@@ -21,8 +21,9 @@ export interface Member {
   readonly label: string
   /** The lock's name there, if it differs between members. */
   readonly lockName?: string | undefined
-  /** Replaced when a server that could not be reached at first has joined. */
-  store: Store
+  /** Replaced when a server that could not be reached at first has joined, as are those below. */
+  store: Omit<Store, "run">
+  run: Store["run"]
   /** Its client; undefined before it has joined. */
   client?: LockClient | undefined
   /** Maps a key or channel of the quorum's lock to this member's; undefined if they are the same. */
@@ -108,7 +109,7 @@ export class QuorumCall<A, B> implements Alarm {
     this.#alarms.set(this, now + this.#timeoutMillis)
     for (let i = 0; i < this.#members.length; i++) {
       const member = this.#members[i]!
-      const asked = start(member.store.run(commandAt(member, command)), (exit) => this.#settle(i, exit))
+      const asked = start(member.run(commandAt(member, command)), (exit) => this.#settle(i, exit))
       if (this.#pending > 0) sent[i] = asked
     }
   }

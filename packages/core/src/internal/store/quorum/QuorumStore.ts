@@ -26,9 +26,8 @@ import {
 import { fromCallback } from "../startable.ts"
 import type { Store } from "../Store.ts"
 import { keyAt, majorityOf, type Member, memberText, type Outcome, type Outcomes, QuorumCall } from "./QuorumCall.ts"
+import { UnsettledCommands, UntoldReleases } from "./stragglers.ts"
 import { TokenBound } from "./TokenBound.ts"
-import { UnsettledCommands } from "./UnsettledCommands.ts"
-import { UntoldReleases } from "./UntoldReleases.ts"
 import {
   countVotes,
   decide,
