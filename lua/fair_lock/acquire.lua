@@ -28,21 +28,26 @@ if first and not head then
 end
 local waiter_timeout = tonumber(ARGV[4])
 local holder = head
+--@include tokens/next_token
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
-    -- an owner that retries, unaware of its grant, counts the lease from now
+    -- an owner that retries, unaware of its grant, counts the lease from now; it gets another
+    -- token, as the release of a holder without tokens has minted none
+    local token, foreseen = next_token(KEYS[1], KEYS[2], ARGV[3])
+    if not token then
+      return foreseen
+    end
     local left = redis.call('PTTL', KEYS[1])
     if left >= 0 and left < tonumber(ARGV[2]) then
       redis.call('PEXPIRE', KEYS[1], ARGV[2])
     end
-    --@include tokens/granted_before
+    --@include tokens/granted
   end
   if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
     return redis.error_reply('WRONGTYPE a read-write lock')
   end
   holder = redis.call('HKEYS', KEYS[1])[1]
 elseif not head or head == ARGV[1] then
-  --@include tokens/next_token
   local token, foreseen = next_token(KEYS[1], KEYS[2], ARGV[3])
   if not token then
     return foreseen

@@ -43,8 +43,9 @@ else
 end
 redis.call('PEXPIRE', KEYS[5], 86400000)
 --@include fair/leave_queue
+--@include fair/give_up
 for i = last_waiting + 1, #ARGV - 1 do
-  leave_queue(ARGV[i])
+  give_up(ARGV[i])
 end
 --@include fair/skip_the_dead
 --@include fair/queue_up

@@ -19,7 +19,13 @@
 --@include digits
 local released = redis.call('HDEL', KEYS[1], ARGV[1])
 --@include fair/leave_queue
-local left = leave_queue(ARGV[1])
+--@include fair/give_up
+local left
+if released == 1 then
+  left = leave_queue(ARGV[1])
+else
+  left = give_up(ARGV[1])
+end
 --@include fair/skip_the_dead
 --@include fair/keep_front
 if left and head then

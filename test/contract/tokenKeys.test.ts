@@ -2,7 +2,7 @@
  * The keys of fencing tokens: what they do when something else is there, when nothing is, and how to do without them.
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, Option } from "effect"
+import { Effect, Fiber, Layer, Option } from "effect"
 import {
   FairLock,
   FencedLock,
@@ -20,6 +20,7 @@ import { runOperation, typeOfKey } from "../kit/storeOperations.ts"
 import { freshName } from "../kit/names.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { until } from "../kit/eventually.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
 import { testsOf } from "../kit/test.ts"
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, any, any>
@@ -191,6 +192,27 @@ for (const [title, { get, put, store }] of Object.entries(backends)) {
         )
         assert.strictEqual(yield* typeOfKey(name), "none")
         assert.strictEqual(yield* typeOfKey(tokenOf(name)), "none")
+      })
+    }
+
+    for (const [kind, make] of Object.entries(tokenless)) {
+      if (kind === "readLock" || kind === "SpinLock") continue
+      test(`A waiter for ${kind} with tokens gets a new one from a holder without`, function* () {
+        const name = freshName("token")
+        const lock = kinds[kind]!(name)
+        const tokenOfIt = Effect.scoped(
+          Effect.map(Lock.scoped(lock), (holding) => (holding as { readonly token: bigint }).token)
+        )
+        const before = yield* tokenOfIt
+        const held = yield* sectionUntilTold((body) => Lock.withLock(body, make(name)))
+        const waiting = yield* Effect.forkChild(Effect.provide(tokenOfIt, Layer.fresh(clients)))
+        yield* until(
+          "it waits",
+          Effect.map(Lock.inspect(lock), ({ waiting }) => waiting === 1)
+        )
+        yield* held.end
+        const token = yield* Fiber.join(waiting)
+        assert.isTrue(token > before, `${token} after ${before}`)
       })
     }
 

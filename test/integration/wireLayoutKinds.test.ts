@@ -111,6 +111,52 @@ suitesOn(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (te
       }
     })
 
+    for (const end of ["gives up", "has died"]) {
+      test(`${shown}: a Java waiter behind a place of ours counts as dead after its own timeout once ours ${end}`, function* () {
+        const lock = FairLock.make(`behind ${end} ${name}`)
+        const fair = tagged.startsWith("{order") && !name.startsWith("{") ? `{${lock.name}}` : lock.name
+        const [queueKey, timeoutsKey] = [`redisson_lock_queue:${fair}`, `redisson_lock_timeout:${fair}`]
+        const scoreOf = (owner: string) => command(async (redis) => Number(await redis.zscore(timeoutsKey, owner)))
+        yield* Lock.scoped(lock)
+        const waiting = yield* Effect.forkChild(Lock.withLock(Effect.die("nobody lets go"), lock).pipe(Lock.withOwner))
+        const [ours] = yield* eventually(
+          "one is queued",
+          command((redis) => redis.lrange(queueKey, 0, -1)),
+          (owners) => owners.length === 1
+        )
+        const due = yield* scoreOf(ours!)
+        // Redisson's fairLockWaitTimeout is five seconds there
+        yield* command((redis) =>
+          redis
+            .multi()
+            .rpush(queueKey, java(2))
+            .zadd(timeoutsKey, due + 5000, java(2))
+            .exec()
+        )
+        if (end === "has died") {
+          const dead = `${crypto.randomUUID()}:1`
+          yield* command((redis) =>
+            redis
+              .multi()
+              .lpush(queueKey, dead)
+              .zadd(timeoutsKey, due - 1, dead)
+              .zadd(`effect_redis_lock_clients:${fair}`, 1, dead.slice(0, 36))
+              .exec()
+          )
+        }
+        yield* Fiber.interrupt(waiting)
+        yield* eventually(
+          "Java is alone",
+          command((redis) => redis.lrange(queueKey, 0, -1)),
+          (owners) => owners.length === 1
+        )
+        const left = (yield* scoreOf(java(2))) - (yield* Raw.use(serverTime))
+        const held = yield* command((redis) => redis.pttl(lock.name))
+        assert.isTrue(left > held && left <= held + 5500, `${left}, and the lock is held for ${held}`)
+        yield* command((redis) => redis.del(queueKey, timeoutsKey))
+      })
+    }
+
     test(`${shown}: a read-write lock's mode, fields, holds and messages`, function* () {
       const { readLock, writeLock } = ReadWriteLock.make(name)
       const heard = yield* messages(`redisson_rwlock:${tagged}`)

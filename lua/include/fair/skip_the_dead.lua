@@ -46,12 +46,15 @@ if seen then
   end
   redis.call('ZADD', KEYS[5], now, 'seen')
 end
+local passed
 -- Returns whether a head is alive. Sets its score if Redisson would pass over a live waiter
--- of this library, or never pass over a waiter without a score.
+-- of this library, or never pass over a waiter without a score. Of a dead one of this library,
+-- `passed` is the score.
 local function keep_head(owner)
   local due = tonumber(redis.call('ZSCORE', KEYS[4], owner))
   local alive = tonumber(redis.call('ZSCORE', KEYS[5], string.sub(owner, 1, 36)))
   if alive and alive <= now or not alive and due and due <= now then
+    passed = alive and due or passed
     return false
   end
   if not due or alive and due < now + 150000 then
@@ -68,4 +71,14 @@ end
 if dead[1] then
   redis.call('ZREM', KEYS[4], unpack(dead))
   redis.call('ZREM', KEYS[5], unpack(dead))
+end
+if passed and head then
+  -- those behind no longer wait for what the dead had added (see give_up.lua)
+  local added = passed - now - math.max(0, redis.call('PTTL', KEYS[1]))
+  for _, owner in ipairs(added > 0 and redis.call('LRANGE', KEYS[3], 0, 7) or {}) do
+    local due = tonumber(redis.call('ZSCORE', KEYS[4], owner))
+    if due and due > passed then
+      redis.call('ZADD', KEYS[4], due - added, owner)
+    end
+  end
 end
