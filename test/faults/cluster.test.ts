@@ -3,7 +3,7 @@ import { RedisCluster } from "@effect-redis-lock/testing"
 import { assert, it, type Vitest } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Ref, type Scope, Stream } from "effect"
 import { type AcquireError, Lock, LockLost, LockStoreError, LockTimeout, RedisDriver } from "effect-redis-lock"
-import type { Redis } from "ioredis"
+import { Cluster, type Redis } from "ioredis"
 import { clientOf, locksOver } from "../kit/clients.ts"
 import { clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
 import { isTracked } from "../kit/server/conditions.ts"
@@ -206,6 +206,39 @@ it.layer(TheCluster.layer({ replicas: 1, nodeTimeout: "1 second" }), { excludeTe
       yield* Effect.promise(() => redis.del(lock))
       assert.strictEqual(loss(yield* held.exit).reason, "NotOwner")
       yield* owner.restart
+    })
+
+    test("After a failover of one master, every other one goes on telling of losses over an application's own Cluster", function* () {
+      const cluster = yield* TheCluster
+      const moved = freshName("failover")
+      const { other, owner } = yield* mastersOf(cluster, moved)
+      let lock = freshName("elsewhere")
+      while ((yield* cluster.ownerOf(yield* cluster.slotOf(lock))).port !== other.port) lock = freshName("elsewhere")
+      const application = yield* Effect.acquireRelease(
+        Effect.sync(() => new Cluster([...cluster.urls]).on("error", () => {})),
+        (application) => Effect.sync(() => application.disconnect())
+      )
+      const holder = yield* clientOf(
+        locksOver(IoRedis.fromClient(application, { warnings: [] }), { watchdogLeaseTime: "1 hour" })
+      )
+      const first = yield* enter(holder, lock)
+      const redis = yield* bare(other)
+      yield* isTracked(redis)
+      yield* first.finish
+      yield* replicated(owner)
+      const replica = yield* bare(yield* replicaOf(yield* bare(owner)))
+      yield* Effect.promise(() => replica.cluster("FAILOVER"))
+      yield* eventually(
+        "it has taken over",
+        () => replica.role(),
+        ([role]) => role === "master"
+      )
+      // the connection to the new master becomes ready with its first command
+      yield* (yield* enter(holder, moved)).finish
+      const held = yield* enter(holder, lock)
+      yield* isTracked(redis)
+      yield* Effect.promise(() => redis.del(lock))
+      assert.strictEqual(loss(yield* soon("it is told", held.exit)).reason, "NotOwner")
     })
 
     mending(it.effect.skipIf(!isSharded))(

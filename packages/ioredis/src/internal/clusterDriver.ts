@@ -4,7 +4,7 @@ import * as RcMap from "effect/RcMap"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { RedisDriver } from "effect-redis-lock"
-import type { Cluster } from "ioredis"
+import type { Cluster, Redis } from "ioredis"
 import { addressOf, type ClusterNodes } from "./connection/ClusterNodes.ts"
 import { BlockingConnections } from "./connection/BlockingConnections.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
@@ -67,7 +67,7 @@ export const makeClusterDriver = (
       }),
       (relocate) => Effect.sync(() => cluster.off("refresh", relocate))
     )
-    const watch = (onReady: () => void, onSuccession: () => void) => {
+    const watch = (onReady: (node: Redis) => void, onSuccession: () => void) => {
       const watcher = { onReady, onClose: () => {}, onSuccession }
       nodes.watchers.add(watcher)
       return () => nodes.watchers.delete(watcher)
@@ -91,7 +91,13 @@ export const makeClusterDriver = (
             client: () => nodes.at(server)?.client,
             isShared: nodes.isShared,
             subscriber,
-            listen: (onReady) => watch(onReady, () => {})
+            listen: (onReady) =>
+              watch(
+                (node) => {
+                  if (node === nodes.at(server)?.client) onReady()
+                },
+                () => {}
+              )
           })
         ),
         Stream.unwrap
