@@ -3,7 +3,7 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Layer, Logger, Option, Result, Schema, Scope } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Logger, Option, Result, Schema, Scope, Stream } from "effect"
 import {
   type AcquireError,
   CountDownLatch,
@@ -508,6 +508,18 @@ testLive("Waiting for a latch fails with Closed where the client is closed alrea
     const error = yield* Effect.flip(as(service)(CountDownLatch.await("start", { waitTime })))
     assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "Closed")
   }
+})
+
+test("Listing and watching locks fails with Closed where the client is closed, also on a store that goes on", function* () {
+  const scope = yield* Scope.make()
+  const service = yield* Scope.provide(clientOf(yield* testStore()), scope)
+  yield* as(service)(Stream.runDrain(Lock.list()))
+  const watching = yield* background(as(service)(Effect.flip(Stream.runDrain(Lock.watch()))))
+  yield* Scope.close(scope, Exit.void)
+  yield* TestClock.adjust("1 minute")
+  assert.deepInclude(yield* Fiber.join(watching), { _tag: "LockStoreError", reason: "Closed" })
+  const error = yield* Effect.flip(as(service)(Stream.runDrain(Lock.list())))
+  assert.deepInclude(error, { _tag: "LockStoreError", reason: "Closed", isTransient: false })
 })
 
 test("A caller of RunOnce.run whose client is closed before anything has run fails with Closed", function* () {

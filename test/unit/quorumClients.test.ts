@@ -2,7 +2,7 @@
  * The clients that quorums of a service's locks have in common.
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, Logger, Option, References } from "effect"
+import { Effect, Exit, Fiber, Layer, Logger, Option, References, Result, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { InvalidLockOptions, Lock, RedisLock, RedLock, type StoreReason } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
@@ -53,6 +53,23 @@ test("The client of a RedLock is forgotten by its other members once its first o
   }
   for (const service of lasting) assert.strictEqual((service as unknown as LockClient).quorumClients.size, 0)
 })
+
+for (const closed of [[0], [2], [0, 2], [0, 1, 2]]) {
+  const isMinority = closed.length === 1
+  test(`A RedLock of which members ${closed.join(", ")} are closed ${isMinority ? "is held on the others" : "fails with an error"}`, function* () {
+    const scopes = yield* Effect.forEach([0, 1, 2], () => Scope.make())
+    const stores = yield* testStores(3)
+    const services = yield* Effect.forEach(stores, (store, i) => Scope.provide(clientOf(store), scopes[i]!))
+    for (const i of closed) yield* Scope.close(scopes[i]!, Exit.void)
+    const red = RedLock.make(services.map((service) => Lock.provide(Lock.make("a"), service)))
+    const ran = yield* background(Effect.result(Lock.withLock(Effect.succeed("ran"), red, { waitTime: 0 })))
+    yield* TestClock.adjust("10 seconds")
+    const result = yield* Fiber.join(ran)
+    if (isMinority) assert.deepStrictEqual(result, Result.succeed("ran"))
+    else assert.include(["LockStoreError", "QuorumNotReached"], Result.isFailure(result) ? result.failure._tag : "ran")
+    for (const scope of scopes) yield* Scope.close(scope, Exit.void)
+  })
+}
 
 test("A quorum of locks that belong to no service asks the service with which it is used, each time", function* () {
   const stores = yield* testStores(2)

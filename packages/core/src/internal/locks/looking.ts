@@ -5,7 +5,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import type { InvalidLockOptions, LockStoreError } from "../../LockError.ts"
+import { type InvalidLockOptions, LockStoreError } from "../../LockError.ts"
 import type { LockChange, LockState } from "../../LockState.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { inspect } from "../kinds/inspect.ts"
@@ -20,6 +20,7 @@ export const listHeld = (
   Stream.suspend((): Stream.Stream<LockState, LockStoreError | InvalidLockOptions> => {
     const invalid = checkText("pattern", pattern)
     if (invalid !== undefined) return Stream.fail(invalid)
+    if (client.isClosing) return Stream.fail(new LockStoreError({ operation: "scan", lock: pattern, reason: "Closed" }))
     // SCAN may find a key twice
     const seen = new Set<string>()
     const { keyPrefix } = client.options

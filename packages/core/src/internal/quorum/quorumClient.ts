@@ -55,10 +55,12 @@ export interface NamedMember {
 /**
  * The client of a quorum of locks. There is one for the same members, in whatever order, and the same times, so that its fibers share one
  * queue and a section may enter again: one for all names that are the same at all members, and one for each set of other names. It lives as
- * long as all its members' clients, and in the context of the first one: the caller that is first may be in the section of another lock.
+ * long as all its members' clients, and in the context of the first one that is not closed: the caller that is first may be in the section of
+ * another lock. Where all are closed, it is one of those.
  */
 export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumTimes): LockClient => {
-  const [first, ...others] = members as readonly [NamedMember, ...Array<NamedMember>]
+  const first = members.find(({ client }) => !client.isClosing)
+  if (first === undefined) return members[0]!.client
   const { context, options } = first.client
   const isShared = members.every(
     ({ client, name }) => name === first.name && client.options.keyPrefix === options.keyPrefix
@@ -83,7 +85,7 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
     ),
     () =>
       Effect.addFinalizer(() => {
-        for (const { client } of others) client.quorumClients.delete(identity)
+        for (const { client } of members) client.quorumClients.delete(identity)
         // beside it, and not once it has closed
         return first.client.close
       })
