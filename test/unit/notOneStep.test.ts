@@ -191,6 +191,28 @@ for (const [what, answers] of [
   })
 }
 
+test("A section takes no step after its deadline where its caller never yields, and yields no more often", function* () {
+  const { jump, run } = yield* world
+  const { open, opened, step, steps } = gate()
+  let asked = 0
+  class Own extends Scheduler.MixedScheduler {
+    override shouldYield(fiber: Fiber.Fiber<unknown, unknown>) {
+      asked++
+      return super.shouldYield(fiber)
+    }
+  }
+  const fiber = yield* run(Lock.withLock(Effect.andThen(opened, step("late")), "a")).pipe(
+    Effect.provideService(Scheduler.Scheduler, new Own()),
+    Effect.provideService(Scheduler.PreventSchedulerYield, true),
+    background
+  )
+  const before = asked
+  yield* lateBy(leaseMillis, jump, open)
+  assert.strictEqual(loss(yield* Fiber.await(fiber)).reason, "Expired")
+  assert.deepStrictEqual(steps, [])
+  assert.strictEqual(asked, before)
+})
+
 test("A section runs by the scheduler of its caller", function* () {
   const { jump, run } = yield* world
   const { open, opened, step, steps } = gate()

@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
-import { Scheduler } from "effect/Scheduler"
+import { PreventSchedulerYield, Scheduler } from "effect/Scheduler"
 import * as Scope from "effect/Scope"
 import { type AcquireError, InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
@@ -208,9 +208,11 @@ const guarding =
     body: Effect.Effect<A, E, R>
   ): Use<H, H, A, E | LockLost | LockStoreError, R> =>
   (held, prepared, fiber, restore) => {
-    const scheduler = new SectionScheduler(held, fiber.cache.scheduler)
+    const { preventYield } = fiber.cache
+    const scheduler = new SectionScheduler(held, fiber.cache.scheduler, preventYield)
     const inner = Effect.updateContext(body, (context: Context.Context<R>) => {
-      const scheduled = Context.add(context, Scheduler, scheduler)
+      const asked = preventYield ? Context.add(context, PreventSchedulerYield, false) : context
+      const scheduled = Context.add(asked, Scheduler, scheduler)
       return inside === undefined ? scheduled : inside(scheduled, held, fiber)
     })
     if (!isTracing(fiber)) return guard(held, scheduler, inner, restore)
@@ -225,18 +227,21 @@ const guarding =
 class SectionScheduler implements Scheduler {
   readonly executionMode: Scheduler["executionMode"]
   readonly #around: Scheduler
+  /** Whether that one is never asked. */
+  readonly #preventsYield: boolean
   #held: InternalHolding | undefined
 
-  constructor(held: InternalHolding, around: Scheduler) {
+  constructor(held: InternalHolding, around: Scheduler, preventsYield: boolean) {
     this.executionMode = around.executionMode
     this.#around = around
+    this.#preventsYield = preventsYield
     this.#held = held
   }
 
   shouldYield(fiber: Fiber.Fiber<unknown, unknown>): boolean {
     // the first operation after it has resumed
     if (fiber.currentOpCount === 1 && this.#held !== undefined && this.#held.isOver()) return true
-    return this.#around.shouldYield(fiber)
+    return !this.#preventsYield && this.#around.shouldYield(fiber)
   }
 
   makeDispatcher(): ReturnType<Scheduler["makeDispatcher"]> {
