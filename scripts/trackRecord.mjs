@@ -14,6 +14,41 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "tokens-after-none": {
+    file: "lua/fair_lock/acquire.lua",
+    fixed: `    local token, foreseen = next_token(KEYS[1], KEYS[2], ARGV[3])
+    if not token then
+      return foreseen
+    end
+    local left`,
+    broken: `    local token, foreseen = tonumber(redis.call('GET', KEYS[2]) or 1), 0
+    local left`
+  },
+  "places-given-up": {
+    file: "lua/include/fair/give_up.lua",
+    fixed: "redis.call('ZADD', KEYS[4], due - added, waiter)",
+    broken: "local _ = added"
+  },
+  "first-member-closed": {
+    file: `${internal}/quorum/quorumClient.ts`,
+    fixed: "members.find(({ client }) => !client.isClosing)",
+    broken: "members.find(() => true)"
+  },
+  "list-of-closed": {
+    file: `${internal}/locks/looking.ts`,
+    fixed: "if (client.isClosing) return Stream.fail(",
+    broken: 'if (client.clientId === "") return Stream.fail('
+  },
+  "each-node-alone": {
+    file: "packages/ioredis/src/internal/clusterDriver.ts",
+    fixed: "if (node === nodes.at(server)?.client) onReady()",
+    broken: "if (node.status !== undefined) onReady()"
+  },
+  "prevented-yield": {
+    file: `${internal}/acquire/sections.ts`,
+    fixed: "preventYield ? Context.add(context, PreventSchedulerYield, false) : context",
+    broken: "context"
+  },
   "short-lease-confirmed": {
     file: `${internal}/store/operations/StoreOperation.ts`,
     fixed: "return half >= longestHandOverMillis ? half : 0",

@@ -13,7 +13,7 @@ import type { RedisLock } from "./RedisLock.ts"
 
 /**
  * A reentrant lock whose fencing token is the counter of Redisson's `RFencedLock`: 1 for the first grant of its name, and
- * one more for each further grant. Every function of `Lock` works on it.
+ * a higher one for each further grant. Every function of `Lock` works on it.
  *
  * Unlike in Redisson, the token belongs to the holding: re-entry does not change it, and it can be read after a loss, to
  * tell the resource that this holder is late.

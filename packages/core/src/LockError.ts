@@ -14,7 +14,8 @@ import { consequences, storeReasons } from "./internal/report/storeReasons.ts"
 /**
  * The holder of a lock, as far as known: the owner (`<client uuid>:<id>`) and how long its lease still runs. `remaining` is
  * absent for a key without expiry. `label` is that of its client (see `RedisLock.layer`), and `since` for how long it has held
- * the lock; absent for clients of Redisson, and where a client has held and waited for less than a second.
+ * the lock; absent for clients of Redisson, where a client has held and waited for less than a second, and where the caller
+ * has waited for less than that: it does not ask then.
  *
  * @category models
  * @since 0.1.0
