@@ -284,22 +284,26 @@ export const releasing = (ref: OwnerRef, publish?: string): Effect.Effect<number
 export const releaseMillis = ({ gaveUp, now, options }: LockClient): number =>
   Math.min(options.releaseTimeoutMillis, now() - gaveUp.at)
 
+/** The least time for a reply: the event loop may have been blocked for all that was left. */
+const leastReplyMillis = 50
+
 /** Sends a release and waits at most this long for the reply. Without one, it may have run anyway. */
 const sendWithin = <A>(
   { client, name }: Lease,
   send: Effect.Effect<A, LockStoreError>,
   millis: number
-): Effect.Effect<A, LockStoreError> =>
+): Effect.Effect<A, LockStoreError> => {
   // usually the command itself times out earlier, and no timer is needed here
-  client.store.commandTimeoutMillis <= millis
-    ? send
-    : Effect.timeoutOrElse(Effect.interruptible(send), {
-        duration: millis,
-        orElse: () => {
-          const cause = new Error(`no reply within ${Math.ceil(millis)} ms`)
-          return Effect.fail(new LockStoreError({ operation: "release", lock: name, reason: "TimedOut", cause }))
-        }
-      })
+  if (client.store.commandTimeoutMillis <= millis) return send
+  const duration = Math.max(Math.ceil(millis), leastReplyMillis)
+  return Effect.timeoutOrElse(Effect.interruptible(send), {
+    duration,
+    orElse: () => {
+      const cause = new Error(`no reply within ${duration} ms`)
+      return Effect.fail(new LockStoreError({ operation: "release", lock: name, reason: "TimedOut", cause }))
+    }
+  })
+}
 
 /** How a release goes about that is repeated until it is confirmed. */
 interface RepeatedTerms {
