@@ -15,6 +15,7 @@ import { type AcquireError, InvalidLockOptions, type LockLost, LockStoreError } 
 import type { InternalHolding } from "../hold/Hold.ts"
 import { releaseMillis } from "../hold/release.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
+import { ownerText } from "../report/shown.ts"
 import { type SpanAttributes, traceAcquire, traceHold, traceHoldUntilClosed } from "../report/spans.ts"
 import { afterWork, matchOutcome } from "../store/failures.ts"
 import type { Restore } from "./ask.ts"
@@ -330,7 +331,8 @@ const settle = <A, E>(
   if (Cause.hasInterruptsOnly(exit.cause) && losses.length > 0) return Effect.failCause(Cause.fromReasons(losses))
   return Effect.andThen(
     Effect.annotateLogs(Effect.logWarning("The lock's release went wrong after its section had failed.", problems), {
-      lock: hold.name
+      lock: hold.name,
+      owner: ownerText(hold.owner)
     }),
     exit
   )
