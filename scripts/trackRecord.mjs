@@ -455,10 +455,15 @@ const fixes = {
     fixed: "Math.max(0, lastEffectAt - client.now()) + 1)\n        yield* giveBack\n",
     broken: "Math.max(0, lastEffectAt - client.now()) + 1)\n"
   },
+  "fair-places-after-a-step": {
+    file: "lua/include/fair/skip_the_dead.lua",
+    fixed: "if still > 600 or still < 0 then",
+    broken: "if still > 600 then"
+  },
   "stalled-server": {
     file: "lua/include/fair/skip_the_dead.lua",
-    fixed: "if still > 600 then",
-    broken: "if still > 6e8 then"
+    fixed: "if still > 600 or still < 0 then",
+    broken: "if still < 0 then"
   },
   "full-server": {
     file: "lua/permit_semaphore/renew.lua",

@@ -34,6 +34,8 @@ local last_waiting = 6 + ARGV[6]
 local before = redis.call('LINDEX', KEYS[3], 0)
 local noted = tonumber(redis.call('ZSCORE', KEYS[5], ARGV[3]))
 local millis = time[1] * 1e3 + math.floor(time[2] / 1000)
+-- later than now if the clock was set back: its waiters may have been passed over until then
+local last_run = math.max(millis, tonumber(redis.call('ZSCORE', KEYS[5], 'seen') or 0))
 if ARGV[4] ~= '0' then
   redis.call('ZADD', KEYS[5], millis + ARGV[4], ARGV[3])
   redis.call('ZADD', KEYS[5], 'NX', millis, 'seen')
@@ -51,7 +53,7 @@ end
 --@include fair/queue_up
 local holder = redis.call('HKEYS', KEYS[1])[1]
 -- from a little before the time when other commands may pass over its waiters
-local lost = noted and noted > millis + 100 and 0 or 1
+local lost = noted and noted > last_run + 100 and 0 or 1
 if lost == 0 or ARGV[5] == '1' then
   for i = 7, last_waiting do
     if ARGV[i] ~= holder then

@@ -3,8 +3,8 @@
  */
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
-import { Lock, PermitSemaphore, ReadWriteLock, type RedisLock, Semaphore } from "effect-redis-lock"
+import { Effect, Fiber } from "effect"
+import { FairLock, Lock, PermitSemaphore, ReadWriteLock, type RedisLock, Semaphore } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
@@ -65,6 +65,55 @@ describe("a place that was taken by a clock that is ahead of the server's", () =
       assert.isAbove(Number((yield* Effect.promise(place))[1]), before)
     })
   }
+})
+
+describe("the places of a fair queue that were kept by a clock that is ahead of the server's", () => {
+  testLive("count for five seconds: those of the living are kept, and a dead process holds nobody up", function* () {
+    const lock = FairLock.make("ledger")
+    const [queue, timeouts] = ["redisson_lock_queue:{ledger}", "redisson_lock_timeout:{ledger}"]
+    const clients = "effect_redis_lock_clients:{ledger}"
+    const server = yield* RedisServer.start()
+    const redis = yield* bare(server)
+    const holder = yield* client(server)
+    const { end } = yield* sectionUntilTold<unknown, unknown, never>((body) => holder.run(Lock.withLock(body, lock)))
+    const now = Math.floor((yield* microsOf(redis)) / 1000)
+    const dead = "aaaaaaaa-0000-4000-8000-000000000000"
+    yield* Effect.promise(() =>
+      redis
+        .multi()
+        .rpush(queue, `${dead}:1`)
+        .zadd(timeouts, now + 330_000, `${dead}:1`)
+        .zadd(clients, now + 1500, dead, now, "seen", 1, `${dead}:1`)
+        .exec()
+    )
+    const served: Array<string> = []
+    const waiters = yield* Effect.forEach(["first", "second"], (name, at) =>
+      Effect.gen(function* () {
+        const { run } = yield* client(server)
+        const section = Lock.withLock(
+          Effect.sync(() => served.push(name)),
+          lock,
+          { waitTime }
+        )
+        const waiter = yield* Effect.forkScoped(run(section))
+        yield* eventually(
+          `the ${name} has its place`,
+          () => redis.llen(queue),
+          (length) => length === at + 2
+        )
+        return waiter
+      })
+    )
+    const noted = yield* Effect.promise(() => redis.zrange(clients, "0", "-1"))
+    const shift = redis.multi()
+    for (const member of noted) {
+      if (member.length === 36 || member === "seen") shift.zincrby(clients, hour / 1000, member)
+    }
+    yield* Effect.promise(() => shift.exec())
+    yield* end
+    yield* Effect.forEach(waiters, Fiber.join)
+    assert.deepStrictEqual(served, ["first", "second"])
+  })
 })
 
 describe("a turn of clients without places that was noted by a clock that is ahead of the server's", () => {

@@ -15,7 +15,9 @@
 -- that were alive before the gap then get, once, three times its length to report, but at
 -- most five seconds: a client that reconnects pauses between attempts for at most as long
 -- as the outage has lasted. Of each later gap, until the client reports, one second counts
--- as silence.
+-- as silence. If the server's clock was set back, or a master has taken over whose clock is
+-- behind, nobody knows how long the gap was: clients that were alive get five seconds from now.
+-- Otherwise the dead among them would be alive until the clock had caught up.
 --
 -- KEYS[3]  the queue, a list of owners (Redisson's)
 -- KEYS[4]  { owner = epoch milliseconds at which Redisson considers it dead }, a zset
@@ -31,11 +33,13 @@ local head = first
 local seen = head and redis.call('ZSCORE', KEYS[5], 'seen')
 if seen then
   local still = now - tonumber(seen)
-  if still > 600 then
+  if still > 600 or still < 0 then
     local clients = redis.call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES')
     for i = 1, #clients, 2 do
       local alive = tonumber(clients[i + 1])
-      if #clients[i] == 36 and alive > tonumber(seen) and alive < now + 1000 then
+      if #clients[i] == 36 and still < 0 and alive > now then
+        redis.call('ZADD', KEYS[5], now + 5000.5, clients[i])
+      elseif #clients[i] == 36 and alive > tonumber(seen) and alive < now + 1000 then
         -- half a millisecond marks that the client has had its extra time; reports set
         -- whole ones
         local until_then = alive % 1 == 0 and now + math.min(3 * still, 5000) + 0.5
