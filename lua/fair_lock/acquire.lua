@@ -1,5 +1,6 @@
 -- Acquires a free lock for the owner that is next in the queue; any other owner that is
--- willing to wait gets a place in the queue, or keeps the one it has. Idempotent.
+-- willing to wait gets a place in the queue, or keeps the one it has. Sent twice
+-- it grants once, with another token.
 --
 -- KEYS[1]  the lock, a hash { owner = hold count } (Redisson's RLock)
 -- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens

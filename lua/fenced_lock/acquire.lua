@@ -1,5 +1,6 @@
 -- Takes a free lock as Redisson's RFencedLock does: its token is a counter without expiry.
--- Idempotent: sent twice for the same owner it answers with the same grant.
+-- Idempotent: sent twice for an owner that has not asked before it answers
+-- with the same grant.
 --
 -- KEYS[1]  the lock, a hash { owner = hold count }
 -- KEYS[2]  the counter, shared with RFencedLock

@@ -9,7 +9,7 @@
 --          that has taken over with the release that handed a lock over, but without the
 --          command that was granted it, has it for the short lease of a hand-over
 --
--- reply    for each: 1 it is there, 0 it is not
+-- reply    for each: 1 it is there, and lasts for long enough; 0 otherwise
 
 --@include permits/raw
 local replies = {}

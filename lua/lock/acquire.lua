@@ -1,6 +1,7 @@
 -- Takes a free lock for one owner, or replies how long the current holder's lease still
 -- runs; an owner that will wait gets a place in the hand-over queue.
--- Idempotent: sent twice for the same owner it answers with the same grant.
+-- Idempotent: sent twice for an owner that has not asked before it answers
+-- with the same grant.
 --
 -- KEYS[1]  the lock, a hash { owner = hold count } (Redisson's RLock)
 -- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens

@@ -1,5 +1,5 @@
 /**
- * In which order the commands of a release go out that leaves the lock to a waiter of its process.
+ * In which order the commands of a release go out that leaves the lock to a waiter of its process, and what follows if it arrives late.
  */
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Latch, Scheduler } from "effect"

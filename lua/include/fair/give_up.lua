@@ -8,13 +8,14 @@
 
 local function give_up(owner)
   local before = time[1] * 1e3 + math.floor(time[2] / 1000) + math.max(0, redis.call('PTTL', KEYS[1]))
-  local added
+  local own, added
   for _, waiter in ipairs(redis.call('LRANGE', KEYS[3], 0, 8)) do
     local due = tonumber(redis.call('ZSCORE', KEYS[4], waiter))
-    if due and added then
+    -- its own may have been raised since others came behind it: these do not count on it
+    if due and own and due > own then
       redis.call('ZADD', KEYS[4], due - added, waiter)
     elseif due and waiter == owner then
-      added = math.max(0, due - before)
+      own, added = due, math.max(0, due - before)
     end
     before = due or before
   end

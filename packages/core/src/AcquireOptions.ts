@@ -1,5 +1,5 @@
 /**
- * Options of acquiring, shared by locks and semaphores.
+ * Options of acquiring: those that locks and semaphores share, and those of a quorum.
  *
  * @since 0.3.0
  */

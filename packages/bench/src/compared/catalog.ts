@@ -104,7 +104,8 @@ export const systems: ReadonlyArray<System> = [
   },
   {
     name: "effect-distributed-lock",
-    about: "0.0.11, `withPermits(1)` with its defaults; each acquisition opens a connection: too slow for 10,000 names",
+    about:
+      "0.0.11, `withPermits(1)` with its defaults; each acquisition opens a connection; not measured with 10,000 names",
     server: redisFast,
     except: ["names"],
     decides: lease,

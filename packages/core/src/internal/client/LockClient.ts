@@ -33,6 +33,7 @@ import { Lines } from "../wait/Lines.ts"
 import { Subscriptions } from "../wait/Subscriptions.ts"
 import { Presence } from "./Presence.ts"
 import { RecentReleases } from "./RecentReleases.ts"
+
 const random = new Uint32Array(1024)
 let randomLeft = 0
 
@@ -78,7 +79,7 @@ export class LockClient extends OpaqueClient implements Service {
   readonly #ownerPrefix = `${this.clientId}:`
   /** What its store tells; commands are run by {@link run}. */
   readonly store: Omit<Store, "run">
-  /** Runs a command. Every one of this client passes through here. */
+  /** Runs a command. All pass through here, but for releases that a reconnect repeats. */
   readonly run: Store["run"]
   readonly options: ClientOptions
   readonly subscriptions: Subscriptions = new Subscriptions(this)

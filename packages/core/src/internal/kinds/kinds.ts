@@ -207,7 +207,7 @@ export const nonReentrant: LockProtocol = {
   reentrant: false
 }
 
-/** Redisson's fairLockWaitTimeout: each waiter adds it to the scores of those behind it, and subtracts it when served. */
+/** Redisson's fairLockWaitTimeout: each waiter adds it to the scores of those behind it, and takes it off when it is served or gives up. */
 export const waiterTimeoutMillis = 300_000
 
 /** How long the places of a client's waiters for a fair lock outlive its last report. */

@@ -27,6 +27,7 @@ import { checkAcknowledges } from "../store/acknowledgements.ts"
 import { runOrDescribe } from "../store/failures.ts"
 import { checkName, type LockKeys } from "../store/keys.ts"
 import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
+
 export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E, bigint> {
   readonly client: LockClient
   readonly kind: LockProtocol

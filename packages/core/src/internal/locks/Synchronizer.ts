@@ -22,6 +22,7 @@ import { printsAs, shown } from "../report/shown.ts"
 import { runOrDescribe } from "../store/failures.ts"
 import { checkName, checkSlot, latchChannel, type LockKeys } from "../store/keys.ts"
 import type { StoreCommand } from "../store/operations/StoreOperation.ts"
+
 /**
  * A semaphore or a latch as a value: checked when made, reported when used.
  */

@@ -55,8 +55,8 @@ export interface NamedMember {
 /**
  * The client of a quorum of locks. There is one for the same members, in whatever order, and the same times, so that its fibers share one
  * queue and a section may enter again: one for all names that are the same at all members, and one for each set of other names. It lives as
- * long as all its members' clients, and in the context of the first one that is not closed: the caller that is first may be in the section of
- * another lock. Where all are closed, it is one of those.
+ * long as all its members' clients that were open when it was made, and in the context of the first of these: the caller that is first may be in
+ * the section of another lock. Where all are closed, it is one of those.
  */
 export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumTimes): LockClient => {
   const first = members.find(({ client }) => !client.isClosing)

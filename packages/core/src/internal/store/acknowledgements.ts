@@ -174,7 +174,7 @@ class Lane {
           settle(this.#failure(lock, afterRun(error.reason), error))
         } else if ((confirmed as ReadonlyArray<number>)[j] !== 1) {
           const problem =
-            "the server that was to confirm the grant does not have it: another one has taken over meanwhile"
+            "the server that was to confirm the grant does not have it, or not for long enough: another one has taken over meanwhile, or it took too long"
           settle(this.#failure(lock, "ConnectionLost", new Error(problem)))
         } else if (Number(waited) >= wanted) {
           settle(Exit.void)

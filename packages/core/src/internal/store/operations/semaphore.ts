@@ -1,6 +1,6 @@
 /**
  * `lua/semaphore/`: anonymous permits. `initial` is the number of permits with which a missing semaphore is created;
- * undefined not to create it.
+ * undefined not to create it. Then what both kinds of semaphore share: what a reply tells, and the places of clients that wait.
  */
 import { grantMarker, permitIds, permitPlaces, semaphoreChannel } from "../keys.ts"
 import type { Store } from "../Store.ts"

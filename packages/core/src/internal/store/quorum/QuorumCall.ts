@@ -21,7 +21,7 @@ export interface Member {
   readonly label: string
   /** The lock's name there, if it differs between members. */
   readonly lockName?: string | undefined
-  /** Replaced when a server that could not be reached at first has joined, as are those below. */
+  /** Replaced, with `run` and `client`, when a server that could not be reached at first has joined. */
   store: Omit<Store, "run">
   run: Store["run"]
   /** Its client; undefined before it has joined. */
