@@ -51,8 +51,8 @@ const fixes = {
   },
   "short-lease-confirmed": {
     file: `${internal}/store/operations/StoreOperation.ts`,
-    fixed: "return half >= longestHandOverMillis ? half : 0",
-    broken: "return half * 0"
+    fixed: "? longestHandOverMillis + 1 : 0",
+    broken: "? 0 : 0"
   },
   "late-release-left": {
     file: `${internal}/wait/Lines.ts`,

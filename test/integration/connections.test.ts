@@ -5,7 +5,7 @@ import { sectionUntilTold } from "../kit/sections.ts"
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisSentinel, RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe } from "@effect/vitest"
-import { Effect, Fiber, Layer, type Scope, Stream } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
 import { AbstractConnector } from "ioredis"
 import { randomInt } from "node:crypto"
@@ -16,6 +16,7 @@ import { createServer as createTlsServer } from "node:tls"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { until } from "../kit/eventually.ts"
+import { bare } from "../kit/server/bareRedis.ts"
 import { onFreePort } from "../kit/server/onFreePort.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { testLive } from "../kit/test.ts"
@@ -243,6 +244,24 @@ describe("a URL with rediss://", () => {
 })
 
 describe("a reply", () => {
+  testLive("A driver whose layer has been closed opens no connection for those that still subscribe", function* () {
+    const server = yield* RedisServer.start()
+    const redis = yield* bare(server)
+    const opened = Effect.promise(async () =>
+      Number(/total_connections_received:(\d+)/.exec(await redis.info("stats"))![1])
+    )
+    const scope = yield* Scope.make()
+    const driver = Context.get(
+      yield* Layer.buildWithScope(IoRedis.layer({ url: server.url }), scope),
+      RedisDriver.RedisDriver
+    )
+    yield* Scope.close(scope, Exit.void)
+    const before = yield* opened
+    yield* Effect.forkScoped(Stream.runDrain(driver.subscribe("channel")))
+    // each look is a round trip, in which another connection would be there
+    for (let i = 0; i < 20; i++) assert.strictEqual(yield* opened, before)
+  })
+
   testLive("A reply may arrive in pieces, be longer than one read, and overlap with others", function* () {
     const url = `redis://127.0.0.1:${yield* cutting(new URL(redisUrl))}`
     const stem = `pieces:${crypto.randomUUID()}:`.padEnd(150, "-")

@@ -71,6 +71,22 @@ for (const closed of [[0], [2], [0, 2], [0, 1, 2]]) {
   })
 }
 
+for (const closed of [0, 2]) {
+  test(`A RedLock that was used before its member ${closed} was closed is held on the others`, function* () {
+    const scopes = yield* Effect.forEach([0, 1, 2], () => Scope.make())
+    const stores = yield* testStores(3)
+    const services = yield* Effect.forEach(stores, (store, i) => Scope.provide(clientOf(store), scopes[i]!))
+    const make = () => RedLock.make(services.map((service) => Lock.provide(Lock.make("a"), service)))
+    const red = make()
+    yield* Lock.withLock(Effect.void, red)
+    yield* Scope.close(scopes[closed]!, Exit.void)
+    for (const lock of [red, make()]) {
+      assert.strictEqual(yield* Lock.withLock(Effect.succeed("ran"), lock, { waitTime: 0 }), "ran")
+    }
+    for (const scope of scopes) yield* Scope.close(scope, Exit.void)
+  })
+}
+
 test("A quorum of locks that belong to no service asks the service with which it is used, each time", function* () {
   const stores = yield* testStores(2)
   const [one, other] = [yield* clientOf(stores[0]!), yield* clientOf(stores[1]!)]

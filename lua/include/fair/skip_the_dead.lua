@@ -85,4 +85,5 @@ if passed and head then
       redis.call('ZADD', KEYS[4], due - added, owner)
     end
   end
+  keep_head(head)
 end

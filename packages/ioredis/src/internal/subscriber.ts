@@ -60,6 +60,8 @@ export class Subscriber {
   readonly #failed = new Set<Channel>()
   #pauseMillis = FIRST_PAUSE_MILLIS
   #retry: ReturnType<typeof setTimeout> | undefined
+  /** Whoever subscribes now hears nothing: a quorum may go on without a member whose layer has been closed. */
+  #isClosed = false
 
   private constructor(target: SubscriptionTarget) {
     this.#target = target
@@ -132,6 +134,7 @@ export class Subscriber {
 
   /** Requests within one turn of the event loop go out as one command. */
   #change(channel: Channel): void {
+    if (this.#isClosed) return
     this.#changed.add(channel)
     this.#flushing ??= setImmediate(() => {
       this.#flushing = undefined
@@ -293,6 +296,7 @@ export class Subscriber {
   }
 
   #close(): void {
+    this.#isClosed = true
     clearImmediate(this.#flushing)
     clearTimeout(this.#retry)
     const links = [...this.#links.values()]

@@ -195,8 +195,9 @@ export class LockClient extends OpaqueClient implements Service {
     return Effect.suspend(() => {
       if (this.#closed !== undefined) return Deferred.await(this.#closed)
       const closed = (this.#closed = Deferred.makeUnsafe<void>())
+      // before it closes the quorums of which it is a member: no other one is to be made in its scope
+      this.sendHome()
       const leave = Effect.suspend(() => {
-        this.sendHome()
         this.background(this.presence.end)
         return giveBackAll(this)
       })
@@ -383,5 +384,9 @@ export const resolveAt = (self: Named, client: LockClient, isTogether = checkSlo
   if (self.at?.client === client) return self.at
   const { name } = self
   const keys = new LockKeys(client.options.keyPrefix + name)
-  return checkCollision(name, keys.lock) ?? isTogether(name, keys, client.store.slot) ?? (self.at = { client, keys })
+  return (
+    checkCollision(name, keys.lock) ??
+    isTogether(name, keys, (key) => client.store.slot(key)) ??
+    (self.at = { client, keys })
+  )
 }

@@ -46,7 +46,9 @@ export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
   }
 
   override resolve(fiber: Fiber<unknown, unknown>): Resolved | Invalid {
-    if (this.#known !== undefined) return this.#known
+    const known = this.#known
+    // a member's client that closes closes that of the quorum; the others may still be a majority
+    if (known !== undefined && (isInvalid(known) || !known.client.isClosing)) return known
     const at = this.invalid ?? this.#join(fiber)
     if (this.isBound) this.#known = at
     return at

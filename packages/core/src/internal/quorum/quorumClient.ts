@@ -68,7 +68,7 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
   const distinct = members.map(({ client, name }) => `${client.clientId} ${isShared ? "" : name}`)
   const identity = JSON.stringify([times, distinct.toSorted()])
   const known = first.client.quorumClients.get(identity)
-  if (known !== undefined) return known
+  if (known !== undefined && !known.isClosing) return known
   const joint = new LockKeys(combinedName(members.map(({ name }) => name)))
   const made = Effect.tap(
     makeQuorumClient(
@@ -83,9 +83,11 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
       times,
       isShared ? options : { ...options, keyPrefix: "" }
     ),
-    () =>
+    (quorum) =>
       Effect.addFinalizer(() => {
-        for (const { client } of members) client.quorumClients.delete(identity)
+        for (const { client } of members) {
+          if (client.quorumClients.get(identity) === quorum) client.quorumClients.delete(identity)
+        }
         // beside it, and not once it has closed
         return first.client.close
       })
@@ -203,19 +205,16 @@ const tooFew = <A, E>(clients: ReadonlyArray<Result.Result<A, E>>): E => {
 }
 
 /** A member that is not connected yet: it refuses everything, and is otherwise like another member. */
-const absent = (
-  cause: unknown,
-  { commandLifeMillis, commandTimeoutMillis, publish, slot }: LockClient["store"]
-): Pick<LockClient, "run" | "store"> => {
+const absent = (cause: unknown, other: LockClient["store"]): Pick<LockClient, "run" | "store"> => {
   const missing = (operation: string, lock: string) =>
     new LockStoreError({ operation, lock, reason: "NotConnected", cause })
   const store: LockClient["store"] = {
     subscribe: (channel) => Stream.fail(missing("subscribe", channel)),
     scan: (pattern) => Stream.fail(missing("scan", pattern)),
-    publish,
-    slot,
-    commandLifeMillis,
-    commandTimeoutMillis,
+    publish: other.publish,
+    slot: (key) => other.slot(key),
+    commandLifeMillis: other.commandLifeMillis,
+    commandTimeoutMillis: other.commandTimeoutMillis,
     serverMicros: () => undefined,
     longestSince: () => Number.POSITIVE_INFINITY,
     handsOver: false,

@@ -51,13 +51,11 @@ export interface Grant {
 }
 
 /**
- * Half of the lease. A server that has only heard of the hand-over has less, unless the lease is hardly longer than that of a hand-over: then
- * the reply may take longer than half of it, and whatever is left counts.
+ * More than a server has that has only heard of the hand-over. Of a lease that is hardly longer, whatever is left counts: the reply may take long
+ * against it.
  */
-export const leastOf = (leaseMillis: string | number | undefined): number => {
-  const half = Math.floor(Number(leaseMillis) / 2)
-  return half >= longestHandOverMillis ? half : 0
-}
+export const leastOf = (leaseMillis: string | number | undefined): number =>
+  Number(leaseMillis) >= 1.5 * longestHandOverMillis ? longestHandOverMillis + 1 : 0
 
 /** One operation with its keys and arguments, ready to run. `keys[0]` is the lock. */
 export class StoreCommand<A> {
