@@ -101,14 +101,29 @@ const fixes = {
     broken: "[].includes("
   },
   "database-of-the-client": {
-    file: "packages/ioredis/src/internal/connection/BlockingConnections.ts",
-    fixed: "if (!isShared) return",
-    broken: "return"
+    file: "packages/ioredis/src/internal/serverDriver.ts",
+    fixed: "db: writer.connection.database,",
+    broken: "db: undefined,"
   },
-  "database-of-a-kept-connection": {
-    file: "packages/ioredis/src/internal/connection/BlockingConnections.ts",
-    fixed: " && open.db === db",
-    broken: ""
+  "selected-another-database": {
+    file: "packages/ioredis/src/internal/connection/Connection.ts",
+    fixed: "this.#strayedTo = this.#database === undefined || database === this.#database ? undefined : database",
+    broken: "void database"
+  },
+  "lazy-cluster": {
+    file: "packages/ioredis/src/internal/connection/connecting.ts",
+    fixed: "Promise.race([ready(cluster), ...(",
+    broken: "Promise.race([...("
+  },
+  "closed-quorum-known": {
+    file: `${internal}/locks/RedLockImpl.ts`,
+    fixed: "(isInvalid(known) || !known.client.isClosing)",
+    broken: '(isInvalid(known) || known.client.clientId !== "")'
+  },
+  "closed-subscriber": {
+    file: "packages/ioredis/src/internal/subscriber.ts",
+    fixed: "if (this.#isClosed) return",
+    broken: "void this.#isClosed"
   },
   "endless-listing": {
     file: "packages/ioredis/src/internal/command/scan.ts",
@@ -703,7 +718,7 @@ const fixes = {
   },
   "slots-apart": {
     file: `${internal}/client/LockClient.ts`,
-    fixed: "isTogether(name, keys, client.store.slot) ??",
+    fixed: "isTogether(name, keys, (key) => client.store.slot(key)) ??",
     broken: "void isTogether ??"
   },
   "connection-log": {

@@ -215,15 +215,19 @@ describe("grants that replicas acknowledge", () => {
   }
 
   testLive(
-    "Grants wait for replicas also where the application has selected another database on its client",
+    "The locks stay in the database that the application has selected on its client, and their grants wait for replicas there",
     function* () {
       const { master } = yield* replicated(1)
       const shared = yield* bare(master.server)
       yield* Effect.promise(() => shared.select(3))
       const { run } = yield* clientOver(shared, { acknowledge: patient })
       assert.strictEqual(yield* run(Lock.withLock(Effect.succeed("in"), "a", { waitTime: 0 })), "in")
-      // the connection that has confirmed it is kept
+      // no lock goes along into another one: what is held here would be free there
       yield* Effect.promise(() => shared.select(4))
+      const error = storeError(yield* Effect.exit(run(Lock.withLock(Effect.die("inside"), "a", { waitTime: 0 }))))
+      assert.strictEqual(error.reason, "NotConnected")
+      assert.include(error.message, "has selected database 4 on this connection, and the locks are in database 3")
+      yield* Effect.promise(() => shared.select(3))
       assert.strictEqual(yield* run(Lock.withLock(Effect.succeed("in"), "a", { waitTime: 0 })), "in")
     }
   )
@@ -407,14 +411,11 @@ testLive(
   }
 )
 
-/** An application's client, the driver over it on the plain path, and the database in which that has grants confirmed. */
-const onPlainPath = Effect.gen(function* () {
-  const server = yield* RedisServer.start()
-  const shared = yield* bare(server)
-  const driver = yield* Layer.build(IoRedis.fromClient(shared, { fastPath: false }))
+/** A driver over an application's client on the plain path, and the database in which it has grants confirmed. */
+const onPlainPath = Effect.fnUntraced(function* (shared: Redis) {
+  const driver = yield* Layer.build(Layer.fresh(IoRedis.fromClient(shared, { fastPath: false })))
   const send = Context.get(driver, RedisDriver.RedisDriver).sendBlocking!
-  const database = Effect.map(send("a", [["CLIENT", "INFO"]], 20_000), ([info]) => / db=(\d+)/.exec(String(info))![1])
-  return { database, redis: yield* bare(server), shared }
+  return Effect.map(send("a", [["CLIENT", "INFO"]], 20_000), ([info]) => / db=(\d+)/.exec(String(info))![1])
 })
 
 /** CLIENT INFO fails over this client from now on. */
@@ -440,12 +441,14 @@ testLive(
 )
 
 testLive(
-  "Grants over an application's client are confirmed in its database, in whichever way it has selected that, on the plain path",
+  "Grants over an application's client are confirmed in the database that it had selected first, on the plain path",
   function* () {
-    const { database, redis, shared } = yield* onPlainPath
-    assert.strictEqual(yield* database, "0")
+    const server = yield* RedisServer.start()
+    const shared = yield* bare(server)
     yield* Effect.promise(() => shared.select(3))
+    const database = yield* onPlainPath(shared)
     assert.strictEqual(yield* database, "3")
+    const redis = yield* bare(server)
     yield* Effect.promise(() => redis.call("CLIENT", "KILL", "TYPE", "normal"))
     yield* eventually(
       "the application is connected again",
@@ -455,34 +458,37 @@ testLive(
     assert.strictEqual(yield* database, "3")
     // ioredis takes no notice of it
     yield* Effect.promise(() => shared.call("SELECT", "4"))
-    assert.strictEqual(yield* database, "4")
+    assert.strictEqual(yield* database, "3")
   }
 )
 
 testLive(
-  "Grants over an application's client are confirmed in the database of its options only where the server refuses to tell its own, on the plain path",
+  "The locks of an application's client are in the database of its options only where the server refuses to tell its own, on the plain path",
   function* () {
-    const { database, shared } = yield* onPlainPath
-    yield* Effect.promise(() => shared.select(3))
+    const server = yield* RedisServer.start()
+    const over = (name: string, message: string) =>
+      Effect.gen(function* () {
+        const shared = yield* bare({ url: `${server.url}/2` })
+        yield* Effect.promise(() => shared.select(3))
+        failInfo(shared, name, message)
+        return yield* yield* onPlainPath(shared)
+      })
     for (const message of [
       "ERR Unknown subcommand or wrong number of arguments for 'INFO'. Try CLIENT HELP.",
       "ERR Syntax error, try CLIENT (LIST | KILL | GETNAME | SETNAME | PAUSE | REPLY)",
       "ERR unknown command 'CLIENT'",
       "NOPERM this user has no permissions to run the 'client|info' command"
     ]) {
-      failInfo(shared, "ReplyError", message)
-      assert.strictEqual(yield* database, "0")
+      assert.strictEqual(yield* over("ReplyError", message), "2")
     }
     for (const [name, message, reason] of [
       ["ReplyError", "BUSY Redis is busy running a script.", "Busy"],
       ["Error", "Command timed out", "TimedOut"],
       ["Error", "Connection is closed.", "ConnectionLost"]
     ] as const) {
-      failInfo(shared, name, message)
-      assert.strictEqual((yield* Effect.flip(database)).reason, reason)
+      const error = yield* Effect.flip(over(name, message))
+      assert.strictEqual(error instanceof RedisDriver.RedisDriverError ? error.reason : error, reason)
     }
-    Reflect.deleteProperty(shared, "call")
-    assert.strictEqual(yield* database, "3")
   }
 )
 

@@ -6,8 +6,9 @@ import { RedisServer, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Lock } from "effect-redis-lock"
-import { Redis } from "ioredis"
+import { Cluster, Redis } from "ioredis"
 import { client, clientOver } from "../kit/clients.ts"
+import { soon } from "../kit/eventually.ts"
 import { refusal } from "../kit/exits.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { behindProxy, onServer } from "../kit/server/onServer.ts"
@@ -19,6 +20,22 @@ const done = Lock.withLock(Effect.succeed("done"), "report")
 const closedPort = Effect.scoped(Effect.map(TcpProxy.make({ target: { port: 1 } }), ({ port }) => port))
 
 describe("a server that cannot be reached", () => {
+  testLive(
+    "The layer fails over an application's lazy Cluster whose first attempt to connect leads to nothing",
+    function* () {
+      // as that of ioredis 6 does if a node turns out not to be ready
+      class Unsettled extends Cluster {
+        override connect(): Promise<void> {
+          setImmediate(() => this.emit("close"))
+          return new Promise(() => {})
+        }
+      }
+      const cluster = new Unsettled([{ host: "127.0.0.1", port: yield* closedPort }], { lazyConnect: true })
+      const error = yield* soon("it fails", refusal(IoRedis.fromClient(cluster)))
+      assert.include(["ConnectionLost", "NotConnected", "ConnectionRefused"], error.reason)
+    }
+  )
+
   testLive("The layer fails with ConnectionRefused if nobody listens", function* () {
     const port = yield* closedPort
     const error = yield* refusal(IoRedis.layer({ url: `redis://127.0.0.1:${port}` }))

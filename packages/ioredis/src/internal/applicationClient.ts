@@ -78,15 +78,15 @@ const overServer = (client: Redis, { commandTimeout, path, warnings }: Options) 
     const writer = yield* CommandWriter.make(connection, undefined)
     if (isAboutToConnect(client)) yield* connect(connection)
     else if (client.status === "ready") yield* within(commandTimeout, selectAgain(client, path))
+    connection.staysIn(yield* within(commandTimeout, databaseOf(client, path)))
     return yield* makeServerDriver(writer, log, commandTimeout, warnings)
   })
 
+const databaseOf = (client: Redis, path: CommandPath): Effect.Effect<number, RedisDriver.RedisDriverError> =>
+  Effect.tryPromise({ try: () => path.databaseOf(client), catch: (error) => failureOf(error) })
+
 /** A client that was already connected may be in another database than it assumes: ioredis ignores a refused SELECT. */
 const selectAgain = (client: Redis, path: CommandPath): Effect.Effect<unknown, RedisDriver.RedisDriverError> =>
-  Effect.tryPromise({
-    try: async () => {
-      const db = await path.databaseOf(client)
-      if (db !== 0) await client.select(db)
-    },
-    catch: (error) => failureOf(error)
-  })
+  Effect.flatMap(databaseOf(client, path), (db) =>
+    db === 0 ? Effect.void : Effect.tryPromise({ try: () => client.select(db), catch: (error) => failureOf(error) })
+  )

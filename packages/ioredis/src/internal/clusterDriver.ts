@@ -105,8 +105,8 @@ export const makeClusterDriver = (
     const blocking = yield* BlockingConnections.make({
       path,
       log,
-      // there is one database
-      isShared: false,
+      // there is one
+      db: undefined,
       clientFor: (key) => {
         const slot = hashSlot(key)
         return nodes.ownerOf(slot)?.client ?? nodes.noneFor(slot)

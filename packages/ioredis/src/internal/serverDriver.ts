@@ -39,7 +39,12 @@ export const makeServerDriver = (
       refresh: () => {}
     })
     const isShared = writer.timeoutMillis === undefined
-    const blocking = yield* BlockingConnections.make({ path, log, isShared, clientFor: () => writer.client })
+    const blocking = yield* BlockingConnections.make({
+      path,
+      log,
+      db: writer.connection.database,
+      clientFor: () => writer.client
+    })
     // one listener at the connection, however many clients share the driver
     const readyListeners = new Set<() => void>()
     const listen = (listener: () => void) => {

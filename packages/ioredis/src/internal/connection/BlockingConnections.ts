@@ -16,8 +16,8 @@ type SendBlocking = NonNullable<RedisDriver.RedisDriver["Service"]["sendBlocking
 interface Options {
   readonly path: CommandPath
   readonly log: ConnectionLog
-  /** Whether the application may select another database than that of the client's options. */
-  readonly isShared: boolean
+  /** The database of the locks; undefined for that of the client's options. */
+  readonly db: number | undefined
   /** The client of the server that has a key, or the reason why there is none. */
   readonly clientFor: (key: string) => Redis | RedisDriver.RedisDriverError
 }
@@ -25,8 +25,6 @@ interface Options {
 interface Open {
   readonly connection: Connection
   readonly origin: Redis
-  /** Undefined for that of the client's options. */
-  readonly db: number | undefined
   isIdle: boolean
   /** Whether another server may answer at the origin's address by now. */
   isOutdated: boolean
@@ -95,22 +93,15 @@ export class BlockingConnections {
   }
 
   #take(origin: Redis): Effect.Effect<Open, RedisDriver.RedisDriverError> {
-    const { isShared, path } = this.#options
-    if (!isShared) return this.#takeFor(origin, undefined)
-    const database = Effect.tryPromise({ try: () => path.databaseOf(origin), catch: (error) => failureOf(error) })
-    return Effect.flatMap(database, (db) => this.#takeFor(origin, db))
-  }
-
-  #takeFor(origin: Redis, db: number | undefined): Effect.Effect<Open, RedisDriver.RedisDriverError> {
     return Effect.suspend(() => {
       if (this.#isClosed) return Effect.fail(endedError("Redis", true, undefined))
       for (const open of this.#all) {
         if (!open.isIdle || open.origin !== origin) continue
         open.isIdle = false
-        if (this.#isUsable(open) && open.db === db) return Effect.succeed(open)
+        if (this.#isUsable(open)) return Effect.succeed(open)
         this.#drop(open)
       }
-      const { log, path } = this.#options
+      const { db, log, path } = this.#options
       const database = db === undefined ? {} : { db }
       const client = origin.duplicate({ ...forSubscriptions, ...database, lazyConnect: true, retryStrategy: null })
       const connection = new Connection(client, {
@@ -120,7 +111,7 @@ export class BlockingConnections {
         isReplaceable: true,
         isWanted: () => false
       })
-      const open: Open = { connection, origin, db, isIdle: false, isOutdated: false }
+      const open: Open = { connection, origin, isIdle: false, isOutdated: false }
       this.#all.add(open)
       return Effect.onError(Effect.as(connect(connection), open), () => Effect.sync(() => this.#drop(open)))
     })

@@ -64,6 +64,8 @@ export class Connection {
   #first: RedisDriver.RedisDriverError | undefined
   #wasReady: boolean
   #isUnusable = false
+  #database: number | undefined
+  #strayedTo: number | undefined
   /** Whether the connection has closed, and ioredis has not begun to connect again: errors that follow are consequences. */
   #hasClosed = false
   #server: string | undefined
@@ -93,7 +95,7 @@ export class Connection {
     this.#wasReady = client.status === "ready"
     if (!isOurs) allowListeners(client, LISTENERS)
     client.on("error", this.#onError).on("close", this.#onClose).on("ready", this.#onReady)
-    client.on("end", this.#onEnd)
+    client.on("end", this.#onEnd).on("select", this.#onSelect)
     client.on("connecting", this.#onConnecting).on("connect", this.#onConnect)
   }
 
@@ -110,7 +112,21 @@ export class Connection {
 
   /** The connection has the wrong database, or the wrong user. */
   get isUnusable(): boolean {
-    return this.#isUnusable
+    return this.#isUnusable || this.#strayedTo !== undefined
+  }
+
+  /** That of the locks, where it is the application that selects; undefined for that of the client's options. */
+  get database(): number | undefined {
+    return this.#database
+  }
+
+  /** The locks are in this database: commands fail while the application has selected another one. */
+  staysIn(database: number): void {
+    this.#database = database
+  }
+
+  readonly #onSelect = (database: number): void => {
+    this.#strayedTo = this.#database === undefined || database === this.#database ? undefined : database
   }
 
   get name(): string {
@@ -126,6 +142,12 @@ export class Connection {
 
   /** The failure of a command that cannot be sent now. */
   get notConnected(): RedisDriver.RedisDriverError {
+    if (this.#strayedTo !== undefined) {
+      const cause = new Error(
+        `the application has selected database ${this.#strayedTo} on this connection, and the locks are in database ${this.#database}`
+      )
+      return new RedisDriver.RedisDriverError({ reason: "NotConnected", cause })
+    }
     const failure = this.#failure
     if (failure !== undefined && (isLasting(failure) || failure.reason === "ReadOnly")) return failure
     if (this.client.status === "end" && !this.#isReplaceable) return endedError(this.server, this.#isOurs, failure)
@@ -191,7 +213,7 @@ export class Connection {
   /** A client of our own keeps its listener after it is closed: ioredis would print later errors. */
   close(): void {
     this.client.off("close", this.#onClose).off("ready", this.#onReady).off("end", this.#onEnd)
-    this.client.off("connecting", this.#onConnecting).off("connect", this.#onConnect)
+    this.client.off("connecting", this.#onConnecting).off("connect", this.#onConnect).off("select", this.#onSelect)
     if (this.#isOurs) return
     this.client.off("error", this.#onError)
     allowListeners(this.client, -LISTENERS)

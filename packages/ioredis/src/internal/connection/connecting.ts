@@ -63,7 +63,8 @@ export const connectCluster = (
       }),
       (note) => Effect.sync(() => cluster.off("error", note))
     )
-    const connected = () => (cluster.status === "wait" ? cluster.connect() : ready(cluster))
+    // its own promise may stay unsettled where a node turns out not to be ready
+    const connected = () => Promise.race([ready(cluster), ...(cluster.status === "wait" ? [cluster.connect()] : [])])
     yield* Effect.tryPromise({ try: connected, catch: (error) => failureOf(reason ?? error, hide) }).pipe(
       Effect.catch((failure) => {
         const said = (reason as Error | undefined)?.name === "ReplyError"
