@@ -23,7 +23,8 @@ export interface TimeOptions<out WaitTime extends Duration.Input | undefined = D
    */
   readonly waitTime?: WaitTime | undefined
   /**
-   * A fixed lease: it is never renewed, and the lock or the permits are lost when it has run out. At least 3 ms. Default: a lease of 30 seconds (`watchdogLeaseTime`),
+   * A fixed lease: it is never renewed, and the lock or the permits are lost when it has run out. At least 3 ms. With less
+   * than a second, a single reply that takes longer than the lease ends the wait, with `TimedOut`. Default: a lease of 30 seconds (`watchdogLeaseTime`),
    * renewed every third of it until released.
    */
   readonly leaseTime?: Duration.Input | undefined
