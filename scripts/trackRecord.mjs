@@ -526,6 +526,16 @@ const fixes = {
     fixed: "return reenterOr(",
     broken: "return !this.waiter.hasTurn ? this.#askIfDue() : reenterOr("
   },
+  "forgotten-record": {
+    file: `${internal}/client/LockClient.ts`,
+    fixed: "this.releases?.repeat(recordsOf(this.watchdog.leases))",
+    broken: "this.releases?.repeat([])"
+  },
+  "removed-record": {
+    file: `${internal}/hold/Watchdog.ts`,
+    fixed: "if (records.length > 0) this.#client.fork",
+    broken: "if (records.length < 0) this.#client.fork"
+  },
   "forgotten-release": {
     file: `${internal}/client/RecentReleases.ts`,
     fixed: "this.#sent.push(new Sent(command, now))",

@@ -1,11 +1,20 @@
 /**
- * Replicas that take over without the latest releases: what was released is free again as soon as the clients are connected to them.
+ * Replicas that take over without the latest releases: what was released is free again as soon as the clients are connected to them. And
+ * without what a leader has proclaimed last: everybody sees that again.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster, RedisSentinel, type RedisServer } from "@effect-redis-lock/testing"
 import { assert } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, type Scope, Stream } from "effect"
-import { FairLock, Lock, PermitSemaphore, ReadWriteLock, RedisDriver, Semaphore } from "effect-redis-lock"
+import { Context, Effect, Fiber, Layer, Option, Schema, Scope, Stream } from "effect"
+import {
+  FairLock,
+  LeaderElection,
+  Lock,
+  PermitSemaphore,
+  ReadWriteLock,
+  RedisDriver,
+  Semaphore
+} from "effect-redis-lock"
 import { Cluster } from "ioredis"
 import { type Client, clientOf, locksOver } from "../kit/clients.ts"
 import { eventually, until } from "../kit/eventually.ts"
@@ -62,6 +71,25 @@ const cluster = Effect.gen(function* () {
   return deployment
 })
 
+/** Keeps the replica from hearing of anything that its master has not written yet. */
+const cutOff = Effect.fnUntraced(function* (master: Server, replica: Server) {
+  const [onMaster, onReplica] = [yield* bare(master), yield* bare(replica)]
+  yield* eventually(
+    "the replica has heard of all grants",
+    () => onMaster.wait(1, 1000),
+    (heard) => heard === 1
+  )
+  // it does not connect again, and may take over however long ago that was
+  yield* Effect.promise(() => onReplica.config("SET", "masterauth", "wrong"))
+  yield* Effect.promise(() => onReplica.config("SET", "cluster-replica-validity-factor", "0"))
+  yield* Effect.promise(() => onMaster.call("CLIENT", "KILL", "TYPE", "replica"))
+  yield* eventually(
+    "the replica is cut off",
+    () => onReplica.info("replication"),
+    (info) => info.includes("master_link_status:down")
+  )
+})
+
 const deployments: Record<string, Effect.Effect<Deployment, unknown, Scope.Scope>> = {
   "that Sentinel promotes": sentinel,
   "that a cluster promotes": cluster
@@ -87,21 +115,7 @@ for (const [which, start] of Object.entries(deployments)) {
         ],
         (around) => sectionUntilTold((body) => run(around(body)))
       )
-      const [onMaster, onReplica] = [yield* bare(master), yield* bare(replica)]
-      yield* eventually(
-        "the replica has heard of all grants",
-        () => onMaster.wait(1, 1000),
-        (heard) => heard === 1
-      )
-      // it does not connect again, and may take over however long ago that was
-      yield* Effect.promise(() => onReplica.config("SET", "masterauth", "wrong"))
-      yield* Effect.promise(() => onReplica.config("SET", "cluster-replica-validity-factor", "0"))
-      yield* Effect.promise(() => onMaster.call("CLIENT", "KILL", "TYPE", "replica"))
-      yield* eventually(
-        "the replica is cut off",
-        () => onReplica.info("replication"),
-        (info) => info.includes("master_link_status:down")
-      )
+      yield* cutOff(master, replica)
       for (const { end } of sections) yield* end
       yield* master.kill
       const enters = <A, E>(section: Effect.Effect<A, E, never>) =>
@@ -128,6 +142,29 @@ for (const [which, start] of Object.entries(deployments)) {
           (n) => n === 3
         )
       )
+    }
+  )
+}
+
+for (const [which, start] of Object.entries(deployments)) {
+  testLive(
+    `What a leader has proclaimed last is seen again on a replica ${which} without having heard of it`,
+    function* () {
+      const { driver, master, names, replica } = yield* start
+      const { run } = yield* clientOf(locksOver(driver, options))
+      const other = yield* clientOf(locksOver(driver, options))
+      const election = LeaderElection.make(names[0]!, { value: Schema.String })
+      const campaign = LeaderElection.campaign(election, { proclaim: "old" })
+      const leadership = yield* run(Effect.provideService(campaign, Scope.Scope, yield* Effect.scope))
+      yield* cutOff(master, replica)
+      yield* leadership.proclaim("new")
+      yield* master.kill
+      yield* eventually(
+        "another client sees it",
+        Effect.orElseSucceed(other.run(LeaderElection.leader(election)), () => Option.none()),
+        (leader) => Option.contains("new")(Option.flatMap(leader, ({ value }) => value))
+      )
+      yield* leadership.ensureLeading
     }
   )
 }

@@ -367,7 +367,7 @@ const releasesOf = () => {
     /** The numbers of the owners, in order. */
     repeated: Effect.gen(function* () {
       sent.length = 0
-      releases.repeat()
+      releases.repeat([])
       yield* Fiber.join(repeating!)
       return sent.toSorted((one, other) => one - other)
     })
@@ -493,10 +493,10 @@ describe("the releases that a client remembers", () => {
       yield* store.run(acquire(other))
       const { message } = yield* listenTo(store, `${channel}:${clientId("b")}`)
       releases.add(release)
-      releases.repeat()
+      releases.repeat([])
       assert.match(yield* message, new RegExp(`^${side} 2 \\d+ \\d+ 2000$`))
       // and does nothing the next time
-      releases.repeat()
+      releases.repeat([])
       assert.deepStrictEqual(yield* Fiber.await(repeating!), Exit.void)
     })
   }

@@ -16,7 +16,7 @@ import { HeldLeases } from "../hold/HeldLeases.ts"
 import type { Lease, LeaseEntry } from "../hold/Lease.ts"
 import { releaseMillis, releaseUntilConfirmed } from "../hold/release.ts"
 import { Tracking } from "../hold/Tracking.ts"
-import { Watchdog } from "../hold/Watchdog.ts"
+import { recordsOf, Watchdog } from "../hold/Watchdog.ts"
 import { LabelsOfOthers } from "../kinds/inspect.ts"
 import { leastTime, type LockProtocol } from "../kinds/kinds.ts"
 import type { ClientOptions } from "../options/ClientOptions.ts"
@@ -255,7 +255,7 @@ export class LockClient extends OpaqueClient implements Service {
   /** The connection is back, perhaps to a server that does not know what the last one had granted. */
   reconnected(): void {
     if (this.#highestToken > 0) this.#leastToken = this.#highestToken + 1
-    this.releases?.repeat()
+    this.releases?.repeat(recordsOf(this.watchdog.leases))
     this.watchdog.verifyAll()
   }
 

@@ -91,14 +91,16 @@ export class RecentReleases {
     return this.#givenBack.get(idOf(release), this.#client.now()) !== undefined
   }
 
-  /** Sends them again, in the background; the latest first, of which that server has most likely not heard. */
-  repeat(): void {
+  /**
+   * Sends them again, in the background; the latest first, of which that server has most likely not heard. Behind them, and as patiently,
+   * what holders have published: of that it may not have heard either.
+   */
+  repeat(records: ReadonlyArray<StoreCommand<unknown>>): void {
     const { fork, now, options } = this.#client
     const since = now()
     this.#tidy(since)
-    fork(
-      this.#sendAgain(this.#sent.toReversed(), ++this.#rounds, since + options.releaseTimeoutMillis, firstPauseMillis)
-    )
+    const all = [...this.#sent.toReversed(), ...records.map((record) => new Sent(record, since))]
+    fork(this.#sendAgain(all, ++this.#rounds, since + options.releaseTimeoutMillis, firstPauseMillis))
   }
 
   /** Sends each once, and then those again that have failed, after pauses that grow to a second: none of these holds up the others. */

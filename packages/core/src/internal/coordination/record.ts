@@ -115,7 +115,8 @@ export class HolderRecord {
 
   /**
    * Writes as the holder of the lock. Transient failures are retried while it holds the lock; refusals that may pass, such as that of a full
-   * memory, only for the length of a lease, as others wait meanwhile.
+   * memory, only for the length of a lease, as others wait meanwhile. What
+   * is written stays there for as long as the lock is held: see `Lease.record`.
    */
   write(
     holding: Holding,
@@ -132,7 +133,12 @@ export class HolderRecord {
     const command = write(this.#keys, this.#use, { owner, token, version, value }, lifeMillis, store.publish)
     const attempt = Effect.flatMap(
       Effect.flatMap(holding.ensureHeld, () => run(command)),
-      (reply) => (reply === 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", now())))
+      (reply): Effect.Effect<void, LockLost> => {
+        if (reply !== 1) return Effect.fail(lease.lose("NotOwner", now()))
+        // not before it is confirmed: what has failed must not take effect later
+        if (version > (lease.record?.version ?? 0)) lease.record = { version, command }
+        return Effect.void
+      }
     )
     return Effect.retry(attempt, {
       while: (error) => error._tag === "LockStoreError" && (error.isTransient || (!isFinal(error) && now() < until)),

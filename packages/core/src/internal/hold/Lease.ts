@@ -18,6 +18,7 @@ import { ownerText } from "../report/shown.ts"
 import type { Loss } from "../report/telemetry.ts"
 import { longestEffectMillis } from "../store/commands.ts"
 import type { LockKeys } from "../store/keys.ts"
+import type { StoreCommand } from "../store/operations/StoreOperation.ts"
 import type { Due } from "../time/clock.ts"
 
 /** An alarm that is this late means that the process did not run; timers are late by some milliseconds anyway. */
@@ -110,6 +111,11 @@ export class Lease implements Due, OwnerRef {
    * extends it is on its way.
    */
   unconfirmed: number | undefined = undefined
+  /**
+   * What its holder has published beside the lock, if anything: the last that Redis has confirmed. It is sent again with each renewal and after
+   * each reconnect, as it may be lost without the lock.
+   */
+  record: { readonly version: number; readonly command: StoreCommand<number> } | undefined = undefined
   /** Ends when everything has been read that had arrived when an unconfirmed lease was over. */
   #listening: Deferred.Deferred<void> | undefined = undefined
 

@@ -146,6 +146,10 @@ export class Watchdog implements Alarm {
     }
     this.inBatches(renewals, batchSize, (batch) => this.#renew(batch, now))
     this.#client.tracking.track(renewals)
+    // changes nothing where it is still there; a failure leaves it to the next renewal
+    const send = (command: StoreCommand<unknown>) => Effect.ignore(this.#client.run(command))
+    const records = recordsOf(renewals)
+    if (records.length > 0) this.#client.fork(Effect.forEach(records, send, { concurrency: batchSize, discard: true }))
   }
 
   /** One command serves leases of one mode and slot, at most `size` of them. */
@@ -255,6 +259,10 @@ const isUnserved = (cause: Cause.Cause<unknown>): boolean => {
   const error = Cause.squash(cause)
   return error instanceof LockStoreError && (error.reason === "ClusterDown" || error.reason === "TimedOut")
 }
+
+/** What their holders have published. */
+export const recordsOf = (leases: ReadonlyArray<Lease>): ReadonlyArray<StoreCommand<unknown>> =>
+  leases.filter(({ record }) => record !== undefined).map(({ record }) => record!.command)
 
 const held = (leases: ReadonlyArray<Lease>, now: number): ReadonlyArray<Lease> =>
   leases.filter((lease) => lease.checkLost(now) === undefined)

@@ -350,8 +350,8 @@ export const scripts = {
     isUrgent: false,
     isTracked: false,
     hasDeadline: true,
-    sha1: "02ff717863754e4bb6f86f34d13a9ee4bbcbc911",
-    lua: "local time = redis.call('TIME')\nlocal digits = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))\nlocal micros = time[1] * 1e6 + time[2]\nif micros > ARGV[#ARGV] * 1e3 then\n  return redis.error_reply('LATE ' .. digits)\nend\nif redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then\n  return 0\nend\nlocal owner, version = string.match(redis.call('GET', KEYS[2]) or '', '^(%S+) %S+ (%S+) ')\nif owner == ARGV[1] and tonumber(version) > tonumber(ARGV[3]) then\n  return 1\nend\nredis.call('SET', KEYS[2], ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[4])\nif ARGV[5] ~= '0' then\n  redis.call('PEXPIRE', KEYS[2], ARGV[5])\nend\nredis.pcall(ARGV[6], KEYS[2], ARGV[2])\nreturn 1"
+    sha1: "ab40b0466b4a5ca5d66a6d50661b9180a9966db5",
+    lua: "local time = redis.call('TIME')\nlocal digits = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))\nlocal micros = time[1] * 1e6 + time[2]\nif micros > ARGV[#ARGV] * 1e3 then\n  return redis.error_reply('LATE ' .. digits)\nend\nif redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then\n  return 0\nend\nlocal owner, version = string.match(redis.call('GET', KEYS[2]) or '', '^(%S+) %S+ (%S+) ')\nif owner == ARGV[1] and tonumber(version) >= tonumber(ARGV[3]) then\n  return 1\nend\nredis.call('SET', KEYS[2], ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[4])\nif ARGV[5] ~= '0' then\n  redis.call('PEXPIRE', KEYS[2], ARGV[5])\nend\nredis.pcall(ARGV[6], KEYS[2], ARGV[2])\nreturn 1"
   },
   "semaphore/acquire": {
     name: "semaphore/acquire",
