@@ -115,8 +115,8 @@ export class HolderRecord {
 
   /**
    * Writes as the holder of the lock. Transient failures are retried while it holds the lock; refusals that may pass, such as that of a full
-   * memory, only for the length of a lease, as others wait meanwhile. What
-   * is written stays there for as long as the lock is held: see `Lease.record`.
+   * memory, only for the length of a lease, as others wait meanwhile. What is written stays there for as long as the lock is held:
+   * see `Lease.record`.
    */
   write(
     holding: Holding,
