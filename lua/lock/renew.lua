@@ -21,7 +21,8 @@ for i, lock in ipairs(KEYS) do
   -- pcall: a foreign type at one name must not stop the others
   if redis.pcall('HEXISTS', lock, ARGV[i + 1]) == 1 then
     local left = redis.call('PTTL', lock)
-    if left >= 0 and left < lease then
+    -- also if somebody has removed its expiry; a lease of 0 writes nothing
+    if left < lease and lease > 0 then
       redis.call('PEXPIRE', lock, text)
     end
     replies[i] = 1

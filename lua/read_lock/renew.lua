@@ -34,12 +34,12 @@ for i = 1, #ARGV, 3 do
       local left = redis.call('PTTL', KEYS[hold])
       if left == -2 and lease > 0 then
         redis.call('SET', KEYS[hold], 1, 'PX', lease)
-      elseif left < lease then
+      elseif left < lease and lease > 0 then
         redis.call('PEXPIRE', KEYS[hold], lease)
       end
     end
     local left = redis.call('PTTL', lock)
-    if left >= 0 and left < lease then
+    if left < lease and lease > 0 then
       redis.call('PEXPIRE', lock, lease)
     end
     note_reader(readers, owner, lock, lease)

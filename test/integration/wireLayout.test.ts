@@ -5,7 +5,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
-import { Lock, RedisLock } from "effect-redis-lock"
+import { FairLock, Lock, ReadWriteLock, RedisLock } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { command, messages, raw } from "./raw.ts"
 import { suitesOn } from "../kit/test.ts"
@@ -74,6 +74,22 @@ suitesOn(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (te
       yield* command((redis) => redis.multi().del(name).publish(channel, "0").exec())
       yield* Deferred.await(entered)
       yield* Fiber.join(waiting)
+    })
+  }
+
+  for (const [kind, make] of Object.entries({
+    Lock: Lock.make,
+    FairLock: FairLock.make,
+    readLock: (name: string) => ReadWriteLock.make(name).readLock,
+    writeLock: (name: string) => ReadWriteLock.make(name).writeLock
+  })) {
+    test(`A renewal gives a ${kind} the expiry back that somebody has removed`, function* () {
+      const name = `persistent ${kind} ${unique}`
+      const holding = yield* Lock.scoped(make(name))
+      const keys = [name, ...(kind === "readLock" ? [`{${name}}:${holding.owner}:rwlock_timeout:1`] : [])]
+      for (const key of keys) assert.strictEqual(yield* command((redis) => redis.persist(key)), 1)
+      yield* holding.renew()
+      for (const key of keys) assert.isAbove(yield* command((redis) => redis.pttl(key)), 0)
     })
   }
 

@@ -3,7 +3,7 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { Lock, PermitSemaphore, ReadWriteLock, RedisLock } from "effect-redis-lock"
+import { Lock, PermitSemaphore, RedisLock } from "effect-redis-lock"
 
 it.live("What is left of a lease is a whole number of milliseconds, and never more than is left", () =>
   Effect.gen(function* () {
@@ -14,15 +14,5 @@ it.live("What is left of a lease is a whole number of milliseconds, and never mo
       assert.isTrue(Number.isInteger(millis))
       assert.isBelow(millis, 60_000)
     }
-  }).pipe(Effect.scoped, Effect.provide(RedisLock.layerMemory))
-)
-
-it.effect("What is left of a reader's hold is its own lease, not that of an inner one", () =>
-  Effect.gen(function* () {
-    const { readLock } = ReadWriteLock.make("a")
-    const outer = yield* Lock.scoped(readLock, { leaseTime: "1 minute" })
-    const inner = yield* Lock.scoped(readLock, { leaseTime: "1 hour" })
-    assert.isAtMost(Duration.toMillis(yield* outer.remaining), 60_000)
-    assert.isAbove(Duration.toMillis(yield* inner.remaining), 60_000)
   }).pipe(Effect.scoped, Effect.provide(RedisLock.layerMemory))
 )

@@ -50,8 +50,7 @@ export abstract class InternalHolding<out T = unknown> implements Holding<T> {
   get remaining(): Effect.Effect<Duration.Duration> {
     return look(this, () => {
       if (this.checkLost() !== undefined) return Effect.succeed(Duration.zero)
-      // a reader's holds have leases of their own
-      const left = this.holds.map(({ lease, own }) => (own ?? lease).deadline - lease.client.now())
+      const left = this.holds.map(({ lease }) => lease.deadline - lease.client.now())
       return Effect.succeed(Duration.millis(Math.max(0, Math.floor(Math.min(...left)))))
     })
   }

@@ -190,8 +190,8 @@ export const scripts = {
     isUrgent: true,
     isTracked: false,
     hasDeadline: false,
-    sha1: "a6d14bdd18f144a07091c3450c9fac0c135d9f03",
-    lua: "local text = ARGV[1]\nlocal lease = tonumber(text)\nlocal own = #ARGV > #KEYS + 1 and #KEYS + 1\nlocal replies = {}\nfor i, lock in ipairs(KEYS) do\n  if own then\n    text = ARGV[own + i]\n    lease = tonumber(text)\n  end\n  if redis.pcall('HEXISTS', lock, ARGV[i + 1]) == 1 then\n    local left = redis.call('PTTL', lock)\n    if left >= 0 and left < lease then\n      redis.call('PEXPIRE', lock, text)\n    end\n    replies[i] = 1\n  else\n    replies[i] = 0\n  end\nend\nreturn replies"
+    sha1: "6b1555e60f607480a2d7952ce4d80ea5e075f4b4",
+    lua: "local text = ARGV[1]\nlocal lease = tonumber(text)\nlocal own = #ARGV > #KEYS + 1 and #KEYS + 1\nlocal replies = {}\nfor i, lock in ipairs(KEYS) do\n  if own then\n    text = ARGV[own + i]\n    lease = tonumber(text)\n  end\n  if redis.pcall('HEXISTS', lock, ARGV[i + 1]) == 1 then\n    local left = redis.call('PTTL', lock)\n    if left < lease and lease > 0 then\n      redis.call('PEXPIRE', lock, text)\n    end\n    replies[i] = 1\n  else\n    replies[i] = 0\n  end\nend\nreturn replies"
   },
   "multi_lock/acquire": {
     name: "multi_lock/acquire",
@@ -326,8 +326,8 @@ export const scripts = {
     isUrgent: true,
     isTracked: false,
     hasDeadline: false,
-    sha1: "3fd2dbc801b844250cca4136671cd732c0d0ffc6",
-    lua: "redis.pcall('HDEL', KEYS[1], '')\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1e3 + math.floor(time[2] / 1000)\nlocal function note_reader(readers, owner, lock, lease)\n  redis.call('ZADD', readers, 'XX', 'GT', now + lease, owner)\n  redis.call('PEXPIRE', readers, math.max(lease, redis.call('PTTL', lock)))\nend\nlocal replies = {}\nlocal key = 1\nfor i = 1, #ARGV, 3 do\n  local lease, owner, holds = tonumber(ARGV[i]), ARGV[i + 1], tonumber(ARGV[i + 2])\n  local lock, readers = KEYS[key], KEYS[key + 1]\n  local held = redis.pcall('HGET', lock, owner)\n  local last = type(held) == 'string' and key + 1 + math.min(holds, tonumber(held)) or key + 1\n  replies[#replies + 1] = 0\n  local first = key + 2\n  while first <= last and redis.call('EXISTS', KEYS[first]) == 0 do\n    first = first + 1\n  end\n  if first <= last then\n    replies[#replies] = 1\n    for hold = key + 2, last do\n      local left = redis.call('PTTL', KEYS[hold])\n      if left == -2 and lease > 0 then\n        redis.call('SET', KEYS[hold], 1, 'PX', lease)\n      elseif left < lease then\n        redis.call('PEXPIRE', KEYS[hold], lease)\n      end\n    end\n    local left = redis.call('PTTL', lock)\n    if left >= 0 and left < lease then\n      redis.call('PEXPIRE', lock, lease)\n    end\n    note_reader(readers, owner, lock, lease)\n  end\n  key = key + 2 + holds\nend\nreturn replies"
+    sha1: "5fa2ab44686a899f09f57140b1090ec9a69ce671",
+    lua: "redis.pcall('HDEL', KEYS[1], '')\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1e3 + math.floor(time[2] / 1000)\nlocal function note_reader(readers, owner, lock, lease)\n  redis.call('ZADD', readers, 'XX', 'GT', now + lease, owner)\n  redis.call('PEXPIRE', readers, math.max(lease, redis.call('PTTL', lock)))\nend\nlocal replies = {}\nlocal key = 1\nfor i = 1, #ARGV, 3 do\n  local lease, owner, holds = tonumber(ARGV[i]), ARGV[i + 1], tonumber(ARGV[i + 2])\n  local lock, readers = KEYS[key], KEYS[key + 1]\n  local held = redis.pcall('HGET', lock, owner)\n  local last = type(held) == 'string' and key + 1 + math.min(holds, tonumber(held)) or key + 1\n  replies[#replies + 1] = 0\n  local first = key + 2\n  while first <= last and redis.call('EXISTS', KEYS[first]) == 0 do\n    first = first + 1\n  end\n  if first <= last then\n    replies[#replies] = 1\n    for hold = key + 2, last do\n      local left = redis.call('PTTL', KEYS[hold])\n      if left == -2 and lease > 0 then\n        redis.call('SET', KEYS[hold], 1, 'PX', lease)\n      elseif left < lease and lease > 0 then\n        redis.call('PEXPIRE', KEYS[hold], lease)\n      end\n    end\n    local left = redis.call('PTTL', lock)\n    if left < lease and lease > 0 then\n      redis.call('PEXPIRE', lock, lease)\n    end\n    note_reader(readers, owner, lock, lease)\n  end\n  key = key + 2 + holds\nend\nreturn replies"
   },
   "record/clear": {
     name: "record/clear",
