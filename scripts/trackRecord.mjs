@@ -475,6 +475,11 @@ const fixes = {
     fixed: "if still > 600 or still < 0 then",
     broken: "if still > 600 then"
   },
+  "distant-clients": {
+    file: "lua/include/turn/begin.lua",
+    fixed: "turn_left = micros % 1e7 < -turn_left and 250000 or micros % 1e6 < -turn_left and 50000 or 10000",
+    broken: "turn_left = 10000"
+  },
   "stalled-server": {
     file: "lua/include/fair/skip_the_dead.lua",
     fixed: "if still > 600 or still < 0 then",

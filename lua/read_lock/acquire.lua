@@ -45,8 +45,8 @@ if is_new then
     end
   elseif not mode and places then
     --@include hand_over/last_turn
-    if since < 10000 then
-      denial = { math.ceil((10000 - since) / 1000), '' }
+    if turn_left > 0 then
+      denial = { math.ceil(turn_left / 1000), '' }
     end
   end
   if not denial and ARGV[5] ~= '' and not mine then

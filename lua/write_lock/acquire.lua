@@ -61,8 +61,8 @@ elseif redis.call('EXISTS', KEYS[1], places or KEYS[1]) > 0 then
     return redis.error_reply('WRONGTYPE a lock, but no read-write lock')
   end
   --@include hand_over/last_turn
-  if since < 10000 and place == field then
-    denial = { math.ceil((10000 - since) / 1000), '' }
+  if turn_left > 0 and place == field then
+    denial = { math.ceil(turn_left / 1000), '' }
   else
     redis.call('ZREM', places, place, place .. ':asked')
   end

@@ -281,7 +281,7 @@ for (const [where, layer] of Object.entries(stores)) {
     yield* lock.wait(`${clientA}:1`)
     assert.strictEqual(yield* lock.release("x:1"), 1 + 2)
     assert.strictEqual(yield* java.message, "0")
-    assert.strictEqual(yield* ours.message, "")
+    assert.include(["10", "50", "250"], yield* ours.message)
     assert.isUndefined(yield* lock.holder)
     assert.isTrue(yield* hearsA.isSilent)
   })
@@ -291,7 +291,7 @@ for (const [where, layer] of Object.entries(stores)) {
     const { lock } = yield* besideJava(store)
     yield* lock.listen(`:${clientA}`)
     const isLeftToOthers = Effect.gen(function* () {
-      // the last turn was long ago: the first release begins one, of 10 ms
+      // the last turn was long ago: the first release begins one
       yield* Effect.sleep("110 millis")
       const replies = yield* atOnce<unknown, LockStoreError>([
         lock.tryAcquire("x:1"),
@@ -375,7 +375,7 @@ for (const [where, layer] of Object.entries(stores)) {
           return false
         }
         const [left, holder] = reply as readonly [number, string]
-        assert.isTrue(left > 0 && left <= 10, `${left} ms left`)
+        assert.isTrue(left > 0 && left <= 250, `${left} ms left`)
         assert.strictEqual(holder, "")
         return true
       })
@@ -476,7 +476,7 @@ for (const [where, layer] of Object.entries(stores)) {
       ["x:1", 2000, 60_000, store.publish, store.publish]
     )
     assert.strictEqual(yield* java.message, "0")
-    assert.strictEqual(yield* ours.message, "")
+    assert.include(["10", "50", "250"], yield* ours.message)
     assert.isUndefined(yield* lock.holder)
   })
 }

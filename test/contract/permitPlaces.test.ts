@@ -247,7 +247,7 @@ for (const [where, layer] of Object.entries(stores)) {
         const { isGranted, left } = yield* ask(clientA, { waits: true, ifGranted: 1 })
         if (!isGranted) {
           turns++
-          assert.isTrue(left > 0 && left <= 10, `${left} ms left`)
+          assert.isTrue(left > 0 && left <= 250, `${left} ms left`)
           yield* until(
             "the turn is over",
             Effect.map(ask(clientA, { waits: true, ifGranted: 1 }), (it) => it.isGranted)

@@ -28,8 +28,8 @@ if redis.call('EXISTS', KEYS[1], KEYS[3] or KEYS[1]) > 0 then
     end
   else
     --@include hand_over/last_turn
-    if since < 10000 then
-      denial = { math.ceil((10000 - since) / 1000), '' }
+    if turn_left > 0 then
+      denial = { math.ceil(turn_left / 1000), '' }
     elseif has_asked then
       redis.call('ZREM', KEYS[3], ARGV[1])
     end

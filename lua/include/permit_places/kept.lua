@@ -1,8 +1,8 @@
 -- Sets the locals `kept`, how many of the free permits are not for this client, and `left`,
 -- in how many milliseconds it should ask again (-1: not known). Permits are kept for the
 -- oldest of the places that are due (see place_at.lua), unless its client is not subscribed, or
--- does not ask after it was told; and all of them for 10 ms for clients without places, during
--- their turn (see tell.lua).
+-- does not ask after it was told; and all of them for clients without places, during their turn
+-- (see tell.lua).
 --
 -- Needs the locals `available`, `wanted_now` (how many permits the client asks for), `me` (the
 -- client, one of whose fibers that wait is not denied permits for the sake of its own place), `is_new`
@@ -11,11 +11,11 @@
 local kept = 0
 local left = -1
 if places and available and available >= wanted_now and redis.call('EXISTS', places, wants) > 0 then
-  local last = redis.call('HGET', wants, '')
-  local since_turn = last and micros - last or 10000
-  if since_turn >= 0 and since_turn < 10000 then
+  local turn_ends = redis.call('HGET', wants, '')
+  --@include turn/left
+  if turn_left > 0 then
     kept = available
-    left = math.ceil((10000 - since_turn) / 1000)
+    left = math.ceil(turn_left / 1000)
   else
     --@include permit_places/place_at
     local numsub = publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB'

@@ -4,7 +4,7 @@
 -- ours, `wants`, our own hash, and `micros`. The fields of `wants`: client = how many
 -- permits it wants; for how many seconds at a time these are kept for it (see is_kept); and,
 -- until it asks again, the server time in microseconds at which it was told that they are
--- free; '' = when clients that take no places last had their turn.
+-- free; '' = when the last turn of clients that take no places ends.
 
 -- Returns the client at a rank, since when it has had its place, how many permits it wants,
 -- when it was told, and for how many seconds at a time permits are kept for it.

@@ -5,8 +5,8 @@
 --
 -- Clients without places (Redisson's) always receive it on the shared channel. If clients
 -- with places wait as well, the number begins with a zero, which tells these to ignore it.
--- Every 100 ms the clients without places get a turn: for 10 ms all others are refused (see
--- kept.lua).
+-- Every 100 ms the clients without places get a turn, during which all others are refused (see
+-- kept.lua, and turn/begin.lua for how long).
 --
 -- Needs the locals `available`, `channel`, `publish`, `places` and `wants` (see
 -- place_at.lua; nil if there are no places).
@@ -31,11 +31,13 @@ if available > 0 then
       if has_places then
         redis.pcall(publish, channel, '0' .. available)
       end
-      local last = tonumber(redis.call('HGET', wants, '') or 0)
-      if micros - last >= 100000 or micros < last then
-        note('', digits)
+      local turn_ends = redis.call('HGET', wants, '')
+      --@include turn/left
+      if turn_left <= -90000 then
+        --@include turn/begin
+        note('', string.format('%.0f', micros + turn_left))
         if not has_places then
-          redis.call('PEXPIRE', wants, 100)
+          redis.call('PEXPIRE', wants, turn_left / 1000 + 90)
         end
       end
     end

@@ -18,9 +18,6 @@ import { Outage } from "./Outage.ts"
 import { asking, asleep, due, type Event, type Grant, next, type Stage } from "./stage.ts"
 import { keptBy, oursChannel, ownChannel, type Subscription } from "./Subscriptions.ts"
 
-/** How long clients that take places leave a lock to those that take none (Redisson's). */
-const othersTurnMillis = 10
-
 /** How a fiber joins a line. */
 export interface Wanted {
   /** The kind of lock under which its polls count; none for a latch, which has no metrics, and for a lock that always polls. */
@@ -387,7 +384,8 @@ export class Line {
       client.inOwnTurn(() => Queue.flushUnsafe(this.wakes))
     }
     const onOurs = (signal: Signal) => {
-      if (signal._tag === "Message") this.on({ _tag: "LeftToOthers", until: client.now() + othersTurnMillis })
+      if (signal._tag === "Message")
+        this.on({ _tag: "LeftToOthers", until: client.now() + othersTurnMillis(signal.message) })
     }
     this.#subscriptions.push(
       client.subscriptions.subscribe(ownChannel(channel, client.clientId), onOwn),
@@ -464,3 +462,9 @@ export class Line {
 /** Free permits of which clients that take places hear on their own channels: a number that begins with a zero. */
 const isForOthers = (signal: Signal): boolean =>
   signal._tag === "Message" && signal.message.length > 1 && signal.message.startsWith("0")
+
+/**
+ * For how long clients that take places leave a lock to those that take none (Redisson's), as the message says: 250 ms at most, whoever
+ * has written it.
+ */
+const othersTurnMillis = (message: string): number => Math.min(Math.max(0, Number(message) || 0), 250)
