@@ -14,6 +14,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "removed-expiry": {
+    file: "lua/lock/renew.lua",
+    fixed: "if left < lease and lease > 0 then",
+    broken: "if left >= 0 and left < lease then"
+  },
   "tokens-after-none": {
     file: "lua/fair_lock/acquire.lua",
     fixed: `    local token, foreseen = next_token(KEYS[1], KEYS[2], ARGV[3])
@@ -107,7 +112,7 @@ const fixes = {
   },
   "selected-another-database": {
     file: "packages/ioredis/src/internal/connection/Connection.ts",
-    fixed: "this.#strayedTo = this.#database === undefined || database === this.#database ? undefined : database",
+    fixed: "this.#selected = database",
     broken: "void database"
   },
   "lazy-cluster": {
@@ -122,7 +127,7 @@ const fixes = {
   },
   "closed-subscriber": {
     file: "packages/ioredis/src/internal/subscriber.ts",
-    fixed: "if (this.#isClosed) return",
+    fixed: "if (this.#isClosed) return { cancel: () => {} }",
     broken: "void this.#isClosed"
   },
   "endless-listing": {

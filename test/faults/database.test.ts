@@ -1,13 +1,13 @@
 /**
- * A server that refuses the database: no command may go to another one.
+ * A database that is refused, or that the application leaves: no command may go to another one.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { RedisSentinel } from "@effect-redis-lock/testing"
+import { RedisSentinel, RedisServer } from "@effect-redis-lock/testing"
 import { assert } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { Lock, RedisDriver } from "effect-redis-lock"
 import { Redis } from "ioredis"
-import { client, clientOver } from "../kit/clients.ts"
+import { client, clientOf, clientOver, locksOver } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { storeError } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
@@ -125,3 +125,27 @@ testLive("An application's own client that was refused its database fails the bu
   const error = yield* refusal(IoRedis.fromClient(redis))
   assert.include(error.message, "ERR DB index is out of range")
 })
+
+for (const fastPath of [true, false]) {
+  const path = fastPath ? "fast" : "plain"
+  testLive(
+    `A script that the server does not know is not sent again into another database that the application has selected since, on the ${path} path`,
+    function* () {
+      const server = yield* RedisServer.start()
+      const shared = yield* bare({ url: `${server.url}/3` })
+      const { run } = yield* clientOf(locksOver(IoRedis.fromClient(shared, { fastPath })))
+      // which teaches it the server's clock: later commands are not refused for that
+      yield* run(Lock.withLock(Effect.void, "a"))
+      yield* Effect.promise(() => shared.script("FLUSH"))
+      const asked = yield* Effect.forkChild(run(Lock.withLock(Effect.die("inside"), "a", { waitTime: 0 })), {
+        startImmediately: true
+      })
+      yield* Effect.promise(() => shared.select(4))
+      const error = storeError(yield* Fiber.await(asked))
+      assert.strictEqual(error.reason, "NotConnected")
+      assert.strictEqual(yield* Effect.promise(() => shared.exists("a")), 0)
+      yield* Effect.promise(() => shared.select(3))
+      assert.strictEqual(yield* run(Lock.withLock(Effect.succeed("in"), "a", { waitTime: 0 })), "in")
+    }
+  )
+}

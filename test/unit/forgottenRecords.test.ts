@@ -3,7 +3,7 @@
  */
 import { assert, describe } from "@effect/vitest"
 import { Cron, DateTime, Deferred, Effect, Exit, Fiber, Layer, Option, Schema, Scope, Stream } from "effect"
-import { DistributedCron, LeaderElection, type RedisDriver, Singleton } from "effect-redis-lock"
+import { DistributedCron, FairLock, LeaderElection, Lock, type RedisDriver, Singleton } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { replicatedStore } from "../kit/replicatedStore.ts"
@@ -241,4 +241,18 @@ describe("a record that is removed alone", () => {
     yield* pass(10_500)
     assert.strictEqual(yield* proclaimed(other), "here")
   })
+})
+
+test("A leader that has resigned is not announced again while another hold of its own keeps the lock", function* () {
+  const { one, other } = yield* site()
+  yield* Effect.gen(function* () {
+    const leadership = yield* LeaderElection.campaign(election, { proclaim: "here" })
+    yield* Lock.scoped(FairLock.make("a"))
+    yield* leadership.resign
+    yield* pass(500)
+    assert.strictEqual(yield* proclaimed(other), "nobody")
+    // past a renewal
+    yield* pass(15_000)
+    assert.strictEqual(yield* proclaimed(other), "nobody")
+  }).pipe(as(one), Effect.scoped)
 })

@@ -298,7 +298,7 @@ class Term {
     return Effect.suspend(() => {
       if (this.#version === 0) return Effect.void
       this.#version = 0
-      return this.record.clear(this.holding.owner)
+      return this.record.clear(this.holding)
     })
   }
 }

@@ -584,6 +584,9 @@ export interface FromClientOptions extends Pick<IoRedisOptions, "fastPath" | "wa
  * `ConnectionLost`, as they run with its `exec()` or not at all, and are taken back or repeated after it; their replies are among those of
  * `exec()`. Begin such transactions on another connection; `multi()` without that option is not affected.
  *
+ * The locks are in the database that the client has selected when the layer is built. While the application has selected another one, commands
+ * of the locks fail with `NotConnected`.
+ *
  * Where the application has turned on CLIENT TRACKING on the client for a cache of its own, that stays as it is, and holders notice at their
  * next renewal, rather than at once, that somebody has deleted their lock.
  *

@@ -78,7 +78,10 @@ const overServer = (client: Redis, { commandTimeout, path, warnings }: Options) 
     const writer = yield* CommandWriter.make(connection, undefined)
     if (isAboutToConnect(client)) yield* connect(connection)
     else if (client.status === "ready") yield* within(commandTimeout, selectAgain(client, path))
-    connection.staysIn(yield* within(commandTimeout, databaseOf(client, path)))
+    // the plain path has to ask the server
+    if (client.status === "ready" || path.name === "fast") {
+      connection.staysIn(yield* within(commandTimeout, databaseOf(client, path)))
+    }
     return yield* makeServerDriver(writer, log, commandTimeout, warnings)
   })
 

@@ -76,6 +76,7 @@ export class Subscriber {
 
   /** The signals of a channel. */
   readonly subscribe: RedisDriver.SubscribeUnsafe = (name, onSignal, onFailure) => {
+    if (this.#isClosed) return { cancel: () => {} }
     let channel = this.#channels.get(name)
     if (channel === undefined) {
       channel = {
@@ -134,7 +135,6 @@ export class Subscriber {
 
   /** Requests within one turn of the event loop go out as one command. */
   #change(channel: Channel): void {
-    if (this.#isClosed) return
     this.#changed.add(channel)
     this.#flushing ??= setImmediate(() => {
       this.#flushing = undefined

@@ -79,7 +79,7 @@ export class LockClient extends OpaqueClient implements Service {
   readonly #ownerPrefix = `${this.clientId}:`
   /** What its store tells; commands are run by {@link run}. */
   readonly store: Omit<Store, "run">
-  /** Runs a command. All pass through here, but for releases that a reconnect repeats. */
+  /** Runs a command. All pass through here, but for what a reconnect repeats. */
   readonly run: Store["run"]
   readonly options: ClientOptions
   readonly subscriptions: Subscriptions = new Subscriptions(this)

@@ -148,9 +148,12 @@ export class HolderRecord {
   }
 
   /** Removes what this owner has written, in the background: readers ignore the record of an owner that does not hold the lock. */
-  clear(owner: string): Effect.Effect<void> {
+  clear(holding: Holding): Effect.Effect<void> {
     return Effect.sync(() => {
       const { run, store } = this.#client
+      const { lease, owner } = holding as Hold
+      // another hold may keep the lock
+      lease.record = { version: Number.POSITIVE_INFINITY, command: undefined }
       this.#client.background(Effect.ignore(run(clear(this.#keys, this.#use, owner, store.publish))))
     })
   }

@@ -113,9 +113,9 @@ export class Lease implements Due, OwnerRef {
   unconfirmed: number | undefined = undefined
   /**
    * What its holder has published beside the lock, if anything: the last that Redis has confirmed. It is sent again with each renewal and after
-   * each reconnect, as it may be lost without the lock.
+   * each reconnect, as it may be lost without the lock; no command once the holder has taken it away.
    */
-  record: { readonly version: number; readonly command: StoreCommand<number> } | undefined = undefined
+  record: { readonly version: number; readonly command: StoreCommand<number> | undefined } | undefined = undefined
   /** Ends when everything has been read that had arrived when an unconfirmed lease was over. */
   #listening: Deferred.Deferred<void> | undefined = undefined
 

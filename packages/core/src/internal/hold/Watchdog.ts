@@ -262,7 +262,7 @@ const isUnserved = (cause: Cause.Cause<unknown>): boolean => {
 
 /** What their holders have published. */
 export const recordsOf = (leases: ReadonlyArray<Lease>): ReadonlyArray<StoreCommand<unknown>> =>
-  leases.filter(({ record }) => record !== undefined).map(({ record }) => record!.command)
+  leases.flatMap(({ record }) => record?.command ?? [])
 
 const held = (leases: ReadonlyArray<Lease>, now: number): ReadonlyArray<Lease> =>
   leases.filter((lease) => lease.checkLost(now) === undefined)

@@ -110,8 +110,10 @@ export const next = (stage: Stage, event: Event): Stage => {
         ? { ...stage, hasChanged: true, quietUntil: 0, turns: event.turns }
         : { _tag: "Due", turns: event.turns }
     case "LeftToOthers":
-      if (stage._tag === "Asking") return { ...stage, quietUntil: event.until }
-      return stage._tag === "HandedOver" ? stage : asleep(event.until, true)
+      // a turn that has been announced may last longer
+      if (stage._tag === "Asking") return { ...stage, quietUntil: Math.max(stage.quietUntil, event.until) }
+      if (stage._tag === "HandedOver") return stage
+      return asleep(stage._tag === "Asleep" && stage.isQuiet ? Math.max(stage.until, event.until) : event.until, true)
     case "Asked":
       return stage._tag === "Due" && stage.turns !== undefined ? { ...asking, turns: stage.turns } : asking
     case "Answered": {

@@ -120,6 +120,8 @@ export class ScriptCommand implements ScriptRequest {
   onErrorReply(error: unknown): void {
     if (!this.sendsText && RedisDriver.isUnknownScript(error)) {
       const writer = this.#writer!
+      // the application may have selected another database since
+      if (writer.connection.isUnusable) return this.refuse(writer.connection.notConnected)
       // of several that were sent with an unknown SHA, the first is resent with the text, and arrives before the others
       if (this.#doubts === writer.doubts) writer.doubtScripts()
       if (this.#wasUnknown) this.sendsText = true

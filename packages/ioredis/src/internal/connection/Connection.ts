@@ -65,7 +65,8 @@ export class Connection {
   #wasReady: boolean
   #isUnusable = false
   #database: number | undefined
-  #strayedTo: number | undefined
+  /** What the application has selected since there is this connection. */
+  #selected: number | undefined
   /** Whether the connection has closed, and ioredis has not begun to connect again: errors that follow are consequences. */
   #hasClosed = false
   #server: string | undefined
@@ -126,7 +127,12 @@ export class Connection {
   }
 
   readonly #onSelect = (database: number): void => {
-    this.#strayedTo = this.#database === undefined || database === this.#database ? undefined : database
+    this.#selected = database
+  }
+
+  /** Another database than that of the locks, if the application has selected one. */
+  get #strayedTo(): number | undefined {
+    return this.#selected === this.#database || this.#database === undefined ? undefined : this.#selected
   }
 
   get name(): string {
@@ -142,7 +148,7 @@ export class Connection {
 
   /** The failure of a command that cannot be sent now. */
   get notConnected(): RedisDriver.RedisDriverError {
-    if (this.#strayedTo !== undefined) {
+    if (this.#strayedTo !== undefined && this.client.status === "ready") {
       const cause = new Error(
         `the application has selected database ${this.#strayedTo} on this connection, and the locks are in database ${this.#database}`
       )

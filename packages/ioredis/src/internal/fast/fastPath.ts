@@ -8,6 +8,8 @@ import { SentinelConnector } from "./SentinelConnector.ts"
 /** The private parts of ioredis' clients that are used here. */
 interface ClientInternals {
   readonly condition: { readonly select?: number } | null
+  /** While it reconnects: what it selects again then. */
+  readonly prevCondition: { readonly select?: number } | null
 }
 interface ClusterInternals {
   readonly startupNodes: ReadonlyArray<string | number | StartupNode>
@@ -32,7 +34,10 @@ export const fastPath: CommandPath = {
   sentinelDefaults: { failoverDetector: true },
   makeSend,
   socketOf: (client) => client.stream,
-  databaseOf: async (client) => (client as unknown as ClientInternals).condition?.select ?? 0,
+  databaseOf: async (client) => {
+    const { condition, prevCondition } = client as unknown as ClientInternals
+    return (prevCondition ?? condition)?.select ?? client.options.db ?? 0
+  },
   startupNodeOf: (cluster: Cluster) => {
     const [node] = (cluster as unknown as ClusterInternals).startupNodes
     return typeof node === "object" ? node : undefined
