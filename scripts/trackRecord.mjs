@@ -482,7 +482,7 @@ const fixes = {
   },
   "distant-clients": {
     file: "lua/include/turn/begin.lua",
-    fixed: "turn_left = micros % 1e7 < -turn_left and 250000 or micros % 1e6 < -turn_left and 50000 or 10000",
+    fixed: "turn_left = micros % 1e7 < since_last and 250000 or micros % 1e6 < since_last and 50000 or 10000",
     broken: "turn_left = 10000"
   },
   "stalled-server": {
