@@ -83,7 +83,7 @@ test("A process that nobody competes with loses no time when it has had its turn
   assert.strictEqual(entered.length, 41)
 })
 
-test("A release leaves the lock to no waiter that has given up and looks who holds it", function* () {
+test("A release does not leave the lock to a waiter that has given up and is looking up who holds it", function* () {
   const server = yield* testStore()
   const own = as(yield* clientOf(server, { label: "own" }))
   const section = yield* sectionUntilTold((body) => own(Lock.withLock(body, "a")))

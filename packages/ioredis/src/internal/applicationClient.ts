@@ -76,20 +76,30 @@ const overServer = (client: Redis, { commandTimeout, path, warnings }: Options) 
     const log = yield* ConnectionLog.make
     const connection = yield* Connection.make(client, { path, log, isOurs: false })
     const writer = yield* CommandWriter.make(connection, undefined)
+    const wasConnected = client.status === "ready"
     if (isAboutToConnect(client)) yield* connect(connection)
-    else if (client.status === "ready") yield* within(commandTimeout, selectAgain(client, path))
     // the plain path has to ask the server
     if (client.status === "ready" || path.name === "fast") {
-      connection.staysIn(yield* within(commandTimeout, databaseOf(client, path)))
+      const database = databaseOf(client, path, wasConnected)
+      connection.staysIn(yield* within(commandTimeout, database))
     }
     return yield* makeServerDriver(writer, log, commandTimeout, warnings)
   })
 
-const databaseOf = (client: Redis, path: CommandPath): Effect.Effect<number, RedisDriver.RedisDriverError> =>
-  Effect.tryPromise({ try: () => path.databaseOf(client), catch: (error) => failureOf(error) })
-
-/** A client that was already connected may be in another database than it assumes: ioredis ignores a refused SELECT. */
-const selectAgain = (client: Redis, path: CommandPath): Effect.Effect<unknown, RedisDriver.RedisDriverError> =>
-  Effect.flatMap(databaseOf(client, path), (db) =>
-    db === 0 ? Effect.void : Effect.tryPromise({ try: () => client.select(db), catch: (error) => failureOf(error) })
-  )
+/**
+ * The database of the locks. A client that was already connected may be in another one than it assumes: ioredis ignores a refused SELECT, which
+ * is therefore sent again.
+ */
+const databaseOf = (
+  client: Redis,
+  path: CommandPath,
+  wasConnected: boolean
+): Effect.Effect<number, RedisDriver.RedisDriverError> =>
+  Effect.tryPromise({
+    try: async () => {
+      const db = await path.databaseOf(client)
+      if (wasConnected && db !== 0) await client.select(db)
+      return db
+    },
+    catch: (error) => failureOf(error)
+  })

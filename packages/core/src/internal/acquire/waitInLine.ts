@@ -112,7 +112,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
   }
 
   gaveUp(): Effect.Effect<never, LockTimeout | LockStoreError> {
-    // from here on it asks only who holds the lock
+    // it no longer wants the lock: what follows only looks up who holds it
     this.line.leave(this.waiter)
     return gaveUp(this.request, this.startedAt, this.#denial, this.line.outage.failure)
   }

@@ -220,8 +220,8 @@ const checkOwners = (owners: unknown): InvalidLockOptions | undefined =>
       })
 
 /**
- * Frees a lock from these owners or, without any, from whoever holds it; whether it was freed. Other processes learn from the server that they
- * have lost it, as of any other loss (`hold/Tracking.ts`).
+ * Frees a lock that these owners hold or, if none are given, whoever holds it. Returns whether it was freed. Other processes learn of the loss
+ * from the server, as of any other (`hold/Tracking.ts`).
  */
 const forceRelease = (
   client: LockClient,

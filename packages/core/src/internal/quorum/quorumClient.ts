@@ -148,7 +148,10 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
   const members = yield* Effect.forEach(clients, (client, i) => {
     const label = `member ${i + 1}`
     const member = ({ run, store }: Pick<LockClient, "run" | "store">, client?: LockClient): Member => ({
-      ...{ label, store, run, client },
+      label,
+      store,
+      run,
+      client,
       keyOf: undefined
     })
     if (Result.isSuccess(client)) return Effect.succeed(member(client.success, client.success))
