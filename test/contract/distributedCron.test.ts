@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Cron, DateTime, Deferred, Effect, Exit, Fiber, Layer, Result, Scope } from "effect"
 import { DistributedCron, InvalidLockName, InvalidLockOptions, Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { env } from "node:process"
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
 import { runOperation } from "../kit/storeOperations.ts"
@@ -200,16 +201,18 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
   })
 
   test("Ticks that came while no process was there are left out, or the last or all of them run", function* () {
-    for (const [catchUp, caughtUp] of [
-      ["none", 0],
-      ["latest", 1],
-      ["all", 10]
+    for (const [catchUp, caughtUp, overlap] of [
+      ["none", 0, "skip"],
+      ["latest", 1, "skip"],
+      ["latest", 1, "wait"],
+      ["all", 10, "skip"]
     ] as const) {
       const ticks: Array<number> = []
       const job = DistributedCron.layer({
         name: freshName("cron"),
         cron: everySecond,
         catchUp,
+        overlap,
         execute: Effect.map(scheduled, (tick) => ticks.push(tick))
       })
       const before = yield* process(job)
@@ -441,6 +444,32 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
     }
     assert.isAtLeast(seen, ticksPlayed)
     assertConsecutive(ticks)
+  })
+
+  test("A schedule without a time zone is in UTC, wherever its process runs", function* () {
+    const zone = env.TZ
+    // the clocks are put back on 28 October 2001
+    env.TZ = "Europe/Zurich"
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        if (zone === undefined) delete env.TZ
+        else env.TZ = zone
+      })
+    )
+    assert.notStrictEqual(new Date(2001, 9, 27).getTimezoneOffset(), new Date(2001, 9, 29).getTimezoneOffset())
+    const ticks: Array<string> = []
+    const job = DistributedCron.layer({
+      name: freshName("cron"),
+      cron: Cron.parse("0 4 * * *"),
+      execute: Effect.map(DistributedCron.CurrentScheduledTime, (time) => ticks.push(DateTime.formatIso(time)))
+    })
+    const { close } = yield* process(job)
+    yield* TestClock.adjust("60 days")
+    yield* close
+    assert.lengthOf(ticks, 60)
+    for (const [i, tick] of ticks.entries()) {
+      assert.strictEqual(tick, new Date(Date.UTC(2001, 8, 9 + i, 4)).toISOString())
+    }
   })
 
   test("Ticks follow the time zone of the schedule through the change to summer time", function* () {

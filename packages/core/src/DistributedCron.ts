@@ -8,6 +8,7 @@ import * as Cron from "effect/Cron"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import { type Job, makeTurn } from "./internal/coordination/schedule.ts"
 import { shown } from "./internal/report/shown.ts"
@@ -39,7 +40,10 @@ export class CurrentScheduledTime extends Context.Service<CurrentScheduledTime, 
 export interface DistributedCronOptions<E, R> {
   /** The name of the schedule and of the lock that its ticks hold; it follows the rules of `Lock.make`. */
   readonly name: string
-  /** `Cron.parse("0 4 * * *", "Europe/Zurich")`, or a `Cron`. Time zones and daylight saving time are handled by Effect. */
+  /**
+   * `Cron.parse("0 4 * * *", "Europe/Zurich")`, or a `Cron`. Time zones and daylight saving time are handled by Effect; one without a time
+   * zone is in UTC, as it must mean the same in every process.
+   */
   readonly cron: Cron.Cron | Result.Result<Cron.Cron, Cron.CronParseError>
   /** What runs. A failure is logged, and the tick counts as done. */
   readonly execute: Effect.Effect<unknown, E, R>
@@ -60,7 +64,8 @@ export interface DistributedCronOptions<E, R> {
    * - `"latest"`: run the most recent one once a process is running again
    * - `"all"`: run the last 100 of them, oldest first
    *
-   * Of the ticks that were missed because Redis was unreachable, the most recent one always runs, late; with `"all"` the last 100.
+   * Of the ticks that were missed because Redis was unreachable, the most recent one always runs, late; with `"all"`, or where ticks `"wait"`,
+   * the last 100.
    * Default: `"none"`.
    */
   readonly catchUp?: "none" | "latest" | "all" | undefined
@@ -124,7 +129,7 @@ export const layer = <E, R>(
   Layer.effectDiscard(
     Effect.gen(function* () {
       const { execute, name } = options
-      const cron = Cron.isCron(options.cron) ? options.cron : yield* Effect.fromResult(options.cron)
+      const cron = inZone(Cron.isCron(options.cron) ? options.cron : yield* Effect.fromResult(options.cron))
       const job: Job<Exclude<R, CurrentScheduledTime>> = {
         cron,
         overlap: yield* oneOf("overlap", options.overlap ?? "skip", ["skip", "wait", "allow"]),
@@ -152,6 +157,10 @@ export const layer = <E, R>(
       yield* Effect.forkScoped(Effect.forever(persistent))
     })
   )
+
+/** Effect takes the zone of the process, which may differ between processes, with the offset that it has when it is asked. */
+const inZone = (cron: Cron.Cron): Cron.Cron =>
+  Option.isSome(cron.tz) ? cron : Cron.make({ ...cron, tz: DateTime.zoneMakeNamedUnsafe("UTC") })
 
 /** Whether a schedule has any tick: one for the 30th of February has none. */
 const everFires = (cron: Cron.Cron): boolean => {

@@ -127,10 +127,13 @@ export const makeTurn = <R>(lock: Lock.Lock<RedisLock, LockReentered>, { catchUp
 
     return Effect.gen(function* () {
       const { last, now } = yield* look
+      const hasBegun = settled !== undefined
       settled = Math.max(settled ?? (catchUp === "none" ? now : (last ?? now)), last ?? 0)
       const next = Cron.next(cron, new Date(settled)).getTime()
       if (next > now) return yield* Effect.sleep(Math.min(next - now, longestSleepMillis))
-      const ticks = dueTicks(cron, settled, now, catchUp === "all" || overlap === "wait" ? mostLate : 1)
+      // those that came due before this process began have not waited for a run that was still going on
+      const waits = overlap === "wait" && hasBegun
+      const ticks = dueTicks(cron, settled, now, catchUp === "all" || waits ? mostLate : 1)
       const due: Due = { ticks, seen: last }
       if (overlap === "allow") yield* startAll(due)
       else if (overlap === "wait") yield* Lock.withLock(runAll(due), lock)
