@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer, Stream } from "effect"
 import { Redis } from "effect/persistence"
-import { Lock, RedisDriver, RedisLock, ScriptDeadlines } from "effect-redis-lock"
+import { Lock, LockStoreError, RedisDriver, RedisLock, ScriptDeadlines } from "effect-redis-lock"
 import { vi } from "vitest"
 import { fakeDriver } from "../kit/fakeDriver.ts"
 import { test, testLive } from "../kit/test.ts"
@@ -73,6 +73,29 @@ testLive("A driver that dies with nothing at all ends the request, and says so",
     Effect.provide(Layer.provide(RedisLock.layer(), driver))
   )
   assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
+})
+
+testLive("A reply that no script gives fails its command, and is not thrown into the driver", function* () {
+  let reply: unknown
+  const thrown: Array<unknown> = []
+  const answer = RedisDriver.evalOf((_script, _keys, _args, onExit) => {
+    try {
+      onExit(Exit.succeed(reply as RedisDriver.Reply))
+    } catch (cause) {
+      thrown.push(cause)
+    }
+    return { cancel: () => {} }
+  })
+  yield* Effect.gen(function* () {
+    for (reply of [null, undefined, "OK", "17", {}, [], ["denied"]]) {
+      const error = yield* Effect.flip(Lock.withLock(Effect.void, "a", { waitTime: 0 }))
+      assert.isTrue(error instanceof LockStoreError && error.reason === "Failed", `${String(reply)}: ${error}`)
+      assert.match(String(error), /the driver gave .* was expected/)
+    }
+    // what was undone in the background succeeds now
+    reply = 1
+  }).pipe(Effect.provide(Layer.provide(RedisLock.layer(), fakeDriver({ eval: answer }))))
+  assert.deepStrictEqual(thrown, [])
 })
 
 test("What wraps or replaces the eval of a driver is called, even if it has all properties of that", function* () {

@@ -22,7 +22,7 @@ import {
 import type { LockClient } from "../client/LockClient.ts"
 import type { Acknowledgement } from "../options/acquireOptions.ts"
 import { report } from "../report/defects.ts"
-import type { Arguments, StoreCommand } from "./operations/StoreOperation.ts"
+import { type Arguments, listReply, type StoreCommand } from "./operations/StoreOperation.ts"
 import { type Cancellable, start, StartKey } from "./startable.ts"
 import type { Acknowledges, Store } from "./Store.ts"
 
@@ -195,13 +195,9 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   }
 
   readonly #receive = (exit: Exit.Exit<Reply, RedisDriverError>): void => {
-    const { operation } = this.#command
     if (Exit.isSuccess(exit)) {
       if (exit.value === "QUEUED") return this.#settle(Exit.fail(this.#failure(inTransaction)))
-      const reply = operation.reply(operation.tellsTime ? this.#withoutTime(exit.value) : exit.value)
-      // nearly every reply means itself
-      const isSame = (reply as unknown) === exit.value
-      return this.#settle(isSame ? (exit as Exit.Success<unknown> as Exit.Success<A>) : Exit.succeed(reply))
+      return this.#settle(this.#read(exit))
     }
     if (!this.#isLate(exit.cause)) {
       return this.#settle(Exit.mapError(exit as Exit.Failure<never, RedisDriverError>, (error) => this.#failure(error)))
@@ -214,6 +210,20 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
     }
   }
 
+  /** What a driver calls back with may be anything, and what it means must not be thrown back into it. */
+  #read(exit: Exit.Success<Reply, unknown>): Exit.Exit<A, LockStoreError> {
+    const { operation } = this.#command
+    try {
+      const reply = operation.reply(operation.tellsTime ? this.#withoutTime(exit.value) : exit.value)
+      // nearly every reply means itself
+      return (reply as unknown) === exit.value
+        ? (exit as Exit.Success<unknown> as Exit.Success<A>)
+        : Exit.succeed(reply)
+    } catch (cause) {
+      return Exit.fail(this.#failure({ reason: "Failed", cause }))
+    }
+  }
+
   /** The reply without the server's time, from which the clock is learnt: see `granted.lua` and `denied.lua` under `lua/include/`. */
   #withoutTime(reply: Reply): Reply {
     const { args, operation } = this.#command
@@ -221,7 +231,7 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
       if (this.#sentAt - this.#clock!.learntAt > learnIntervalMillis) this.#learn(reply)
       return operation.boundAt === undefined ? reply : Math.max(reply, Number(args[operation.boundAt] || 0))
     }
-    const [tag, token, micros] = reply as ReadonlyArray<Reply>
+    const [tag, token, micros] = listReply(reply)
     // a denial may tell it as well
     if (typeof micros === "string") this.#learn(Number(micros))
     return tag === "granted" ? token! : reply

@@ -5,6 +5,7 @@
 import type { RedisScript, Reply } from "../../../RedisDriver.ts"
 import type { Acknowledgement } from "../../options/acquireOptions.ts"
 import { longestHandOverMillis } from "../../options/ClientOptions.ts"
+import { shown } from "../../report/shown.ts"
 import { scripts } from "../redis/scripts.generated.ts"
 
 export type OperationName = keyof typeof scripts
@@ -156,16 +157,28 @@ export type AcquireReply = number | Denial
 
 export const acquireReply = (raw: Reply): AcquireReply => {
   if (typeof raw === "number") return raw
-  const [remaining, owner] = raw as readonly [number, string]
-  return { remaining, owner, isPartial: false, pauseMillis: 0 }
+  const [remaining, owner] = listReply(raw) as readonly [Reply, string]
+  return { remaining: numberReply(remaining!), owner, isPartial: false, pauseMillis: 0 }
 }
 
-export const numberReply = (raw: Reply): number => raw as number
+/** Not what a script replies, but what is between it and us: a driver, a proxy. */
+const unexpected = (raw: Reply, wanted: string) =>
+  new Error(`the driver gave ${shown(raw)} where ${wanted} was expected`)
+
+export const numberReply = (raw: Reply): number => {
+  if (typeof raw !== "number") throw unexpected(raw, "a number")
+  return raw
+}
+
+export const listReply = (raw: Reply): ReadonlyArray<Reply> => {
+  if (!Array.isArray(raw)) throw unexpected(raw, "a list")
+  return raw
+}
 
 /** 1: it was done. */
 export const doneReply = (raw: Reply): boolean => raw === 1
 
-export const numbersReply = (raw: Reply): ReadonlyArray<number> => raw as ReadonlyArray<number>
+export const numbersReply = (raw: Reply): ReadonlyArray<number> => listReply(raw).map(numberReply)
 
 /** The grant of an acquisition whose first argument is the owner: a field of the lock. */
 export const grantsOwner: Grants<AcquireReply> = ({ args, keys }, reply) =>
