@@ -14,6 +14,41 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "notes-of-freed": {
+    file: "lua/include/hand_over/hand_over_sides.lua",
+    fixed: "--@include readers/forget_freed",
+    broken: "if not is_read then redis.call('DEL', KEYS[4]) end"
+  },
+  "overflowing-permit": {
+    file: "lua/include/permits/reap.lua",
+    fixed: "local endless = redis.call('ZCOUNT', KEYS[2], '-inf', '(0')",
+    broken: "local endless = 0"
+  },
+  "full-server-fair": {
+    file: "lua/fair_lock/refresh.lua",
+    fixed: "redis.call('ZREM', KEYS[5], '')",
+    broken: ""
+  },
+  "long-dead-queue": {
+    file: "lua/include/fair/keep_clients.lua",
+    fixed: "86400000 + waiter_timeout * redis.call('ZCARD', KEYS[4])",
+    broken: "86400000 + 0 * waiter_timeout"
+  },
+  "zone-of-process": {
+    file: "packages/core/src/DistributedCron.ts",
+    fixed: "Option.isSome(cron.tz) ? cron : Cron.make({",
+    broken: "Option.isOption(cron.tz) ? cron : Cron.make({"
+  },
+  "late-ticks-wait": {
+    file: `${internal}/coordination/schedule.ts`,
+    fixed: 'overlap === "wait" && hasBegun',
+    broken: 'overlap === "wait" && hasBegun !== undefined'
+  },
+  "unexpected-reply": {
+    file: `${internal}/store/commands.ts`,
+    fixed: 'return Exit.fail(this.#failure({ reason: "Failed", cause }))',
+    broken: "throw cause"
+  },
   "removed-expiry": {
     file: "lua/lock/renew.lua",
     fixed: "if left < lease and lease > 0 then",

@@ -76,7 +76,6 @@ if waiter_timeout > 0 then
   --@include fair/queue_up
   queue_up(ARGV[1])
   redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[5], now, 'seen', ARGV[8], ARGV[1])
-  -- a day: the dead must be recognised for as long as anybody may wait behind them
-  redis.call('PEXPIRE', KEYS[5], 86400000)
+  --@include fair/keep_clients
 end
 return { redis.call('PTTL', KEYS[1]), holder }

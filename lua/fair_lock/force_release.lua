@@ -20,6 +20,9 @@ end
 if not held_by('') then
   return 0
 end
+-- a full server (OOM) refuses commands that may need memory, but only until the script has
+-- written: this removes nothing
+redis.call('ZREM', KEYS[5], '')
 --@include fair/skip_the_dead
 if not head then
   redis.call('DEL', KEYS[4], KEYS[5])

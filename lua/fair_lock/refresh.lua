@@ -36,6 +36,9 @@ local noted = tonumber(redis.call('ZSCORE', KEYS[5], ARGV[3]))
 local millis = time[1] * 1e3 + math.floor(time[2] / 1000)
 -- later than now if the clock was set back: its waiters may have been passed over until then
 local last_run = math.max(millis, tonumber(redis.call('ZSCORE', KEYS[5], 'seen') or 0))
+-- a full server (OOM) refuses commands that may need memory, but only until the script has
+-- written: this removes nothing
+redis.call('ZREM', KEYS[5], '')
 if ARGV[4] ~= '0' then
   redis.call('ZADD', KEYS[5], millis + ARGV[4], ARGV[3])
   redis.call('ZADD', KEYS[5], 'NX', millis, 'seen')
@@ -43,7 +46,7 @@ else
   -- dead: a place that it still has was made by a command that came late
   redis.call('ZADD', KEYS[5], 0, ARGV[3])
 end
-redis.call('PEXPIRE', KEYS[5], 86400000)
+--@include fair/keep_clients
 --@include fair/leave_queue
 --@include fair/give_up
 for i = last_waiting + 1, #ARGV - 1 do

@@ -57,7 +57,7 @@ end
 if granted then
   return { 1, available or 0, -1 }
 end
-local next = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
+local next = redis.call('ZRANGE', KEYS[2], 0, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
 next = next and tonumber(next)
 -- 922337203685477 is Redisson's "never"
 if left < 0 and next and next < 922337203685477 then

@@ -72,11 +72,7 @@ if not mine or KEYS[2] == KEYS[1] then
 end
 
 if is_new then
-  -- if a noted reader no longer reads, another library has freed the lock since
-  local noted = redis.call('ZRANGE', KEYS[4], -1, -1)[1]
-  if noted and redis.call('HEXISTS', KEYS[1], noted) == 0 then
-    redis.call('DEL', KEYS[4])
-  end
+  --@include readers/forget_freed
   if not mode then
     redis.call('HSET', KEYS[1], 'mode', 'read')
   end

@@ -95,6 +95,28 @@ testLive("500 fair waiters of one process are served in their order, with at mos
   })
 })
 
+testLive(
+  "What is known of the clients of fair waiters lasts longer than the scores of the dead among them",
+  function* () {
+    const { redis, server } = yield* onServer()
+    yield* hold(yield* client(server, patient), lock)
+    const dead = Array.from({ length: 1000 }, (_, i) => `${crypto.randomUUID()}:${i}`)
+    const scores = dead.flatMap((owner) => [8e15, owner])
+    yield* Effect.promise(() =>
+      redis
+        .multi()
+        .rpush(queueOf("turn"), ...dead)
+        .zadd(timeoutsOf("turn"), ...scores)
+        .exec()
+    )
+    yield* waitFor(yield* client(server, patient), lock)
+    yield* queued(redis, "turn", 1001)
+    // each counts for five minutes longer than the one before it
+    assert.isAbove(yield* Effect.promise(() => redis.pttl(clientsOf("turn"))), 1000 * 300_000)
+    yield* Effect.promise(() => redis.del(queueOf("turn"), timeoutsOf("turn")))
+  }
+)
+
 testLive("100 fair waiters of one process cost at most 3 commands a second", function* () {
   const { redis, server } = yield* onServer()
   yield* hold(yield* client(server, patient), lock)

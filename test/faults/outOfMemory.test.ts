@@ -1,9 +1,11 @@
+import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert, describe } from "@effect/vitest"
-import { Effect, Scope } from "effect"
+import { Context, Effect, Layer, Scope } from "effect"
 import {
   FairLock,
   FencedLock,
   Lock,
+  LockStore,
   NonReentrantLock,
   PermitSemaphore,
   ReadWriteLock,
@@ -14,7 +16,8 @@ import { type Client, client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { onServer } from "../kit/server/onServer.ts"
-import { type AnyLock, hold } from "./kinds.ts"
+import { type AnyLock, clientsOf, hold, queued, queueOf, timeoutsOf } from "./kinds.ts"
+import { clientId, runOperation } from "../kit/storeOperations.ts"
 import { serverTime } from "../kit/server/serverTime.ts"
 import { testLive } from "../kit/test.ts"
 
@@ -117,6 +120,40 @@ describe("a server whose memory is full (maxmemory, noeviction)", { concurrent: 
         assert.strictEqual(yield* Effect.promise(() => redis.exists("page", key(1), key(2))), 0)
       })
       yield* mine.run(Effect.scoped(held))
+    }
+  )
+
+  testLive(
+    "A full server keeps the places of a client that waits for a fair lock, which can be freed by force",
+    function* () {
+      const { redis, server } = yield* onServer()
+      const context = yield* Layer.build(Layer.provide(LockStore.layerRedis, IoRedis.layer({ url: server.url })))
+      const store = Context.get(context, LockStore.LockStore)
+      const lock = ["fair", "token:{fair}", queueOf("fair"), timeoutsOf("fair"), clientsOf("fair"), "channel:{fair}"]
+      const [queue, waiting] = [[lock[0]!, lock[5]!, ...lock.slice(2, 5)], clientId("a")]
+      const ask = (owner: string, client: string) =>
+        runOperation(store, "fair_lock/acquire", lock, [owner, 60_000, 60_000, 300_000, client, 1000, "PUBLISH", 7])
+      yield* ask(`${clientId("b")}:1`, clientId("b"))
+      yield* ask(`${waiting}:1`, waiting)
+      const aliveUntil = Effect.map(
+        Effect.promise(() => redis.zscore(clientsOf("fair"), waiting)),
+        Number
+      )
+      const before = yield* aliveUntil
+      yield* fill(redis)
+      yield* runOperation(store, "fair_lock/refresh", queue, [
+        "PUBLISH",
+        300_000,
+        waiting,
+        60_000,
+        1,
+        1,
+        `${waiting}:1`
+      ])
+      assert.isAbove(yield* aliveUntil, before + 30_000)
+      assert.strictEqual(yield* runOperation(store, "fair_lock/force_release", queue, ["PUBLISH"]), 1)
+      assert.deepStrictEqual(yield* queued(redis, "fair", 1), [`${waiting}:1`])
+      yield* Effect.promise(() => redis.flushall())
     }
   )
 

@@ -3,13 +3,14 @@
  * raw commands.
  */
 import { assert, describe } from "@effect/vitest"
-import { Duration, Effect, Scope } from "effect"
+import { Duration, Effect, Fiber, Scope } from "effect"
 import { type Holding, Lock, ReadWriteLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
+import { background } from "../kit/background.ts"
 import { type Client, client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { onServer } from "../kit/server/onServer.ts"
-import { hold } from "../faults/kinds.ts"
+import { hold, waitFor } from "../faults/kinds.ts"
 import { testLive } from "../kit/test.ts"
 
 const { readLock, writeLock } = ReadWriteLock.make("page")
@@ -136,6 +137,43 @@ describe("a lock that is read", () => {
       yield* assertLives(redis, minutes(10))
       assert.propertyVal(yield* Effect.flip(gone.release), "_tag", "LockLost")
       yield* assertLives(redis, minutes(10))
+      yield* javaLeaves(redis, 1)
+      yield* ask(() => redis.del(readers, holdOf(gone.owner)))
+    }
+  )
+
+  testLive(
+    "A Java reader keeps the lock for its whole lease beside a reader that was handed it, after Java has freed it by force",
+    function* () {
+      const { redis, server } = yield* onServer()
+      const [mine, writer, reader] = [yield* client(server), yield* client(server), yield* client(server)]
+      const gone = yield* read(mine, minutes(3))
+      // what readLock.forceUnlock() does: the notes of the readers stay
+      yield* ask(() => redis.del("page"))
+      yield* javaReads(redis, 1, minutes(10))
+      const places = (count: number) =>
+        eventually(
+          `${count} have a place`,
+          () => redis.zcount("effect_redis_lock_places:{page}", "-inf", "(4000000000000000"),
+          (placed) => placed === count
+        )
+      const writes = yield* background(writer.run(Lock.withLock(Effect.void, writeLock)))
+      yield* places(1)
+      const reads = yield* waitFor(reader, readLock, { leaseTime: minutes(5) })
+      yield* places(2)
+      // only who listens is handed it
+      yield* eventually(
+        "both listen",
+        () => redis.pubsub("CHANNELS", "redisson_rwlock:{page}:*"),
+        (channels) => (channels as ReadonlyArray<string>).filter((channel) => !channel.endsWith(":ours")).length === 2
+      )
+      // as it gives up, the reader behind it is let in
+      yield* Fiber.interrupt(writes)
+      const holding = yield* reads.entered
+      yield* holding.release
+      assert.deepStrictEqual(yield* ask(() => redis.hkeys("page")), ["mode", java(1)])
+      yield* assertLives(redis, minutes(10))
+      assert.propertyVal(yield* Effect.flip(gone.release), "_tag", "LockLost")
       yield* javaLeaves(redis, 1)
       yield* ask(() => redis.del(readers, holdOf(gone.owner)))
     }

@@ -4,7 +4,7 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert } from "@effect/vitest"
-import { Effect, Fiber, Layer } from "effect"
+import { Effect, Fiber, Layer, Option } from "effect"
 import { CountDownLatch, LockStore, PermitId, PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { observedStore, waiterSleepsOn } from "../kit/observedStore.ts"
@@ -158,6 +158,30 @@ suitesOn(Layer.merge(locks, raw), { excludeTestServices: true })("in Redis", (te
       yield* command((redis) => redis.del(name))
     })
   }
+
+  test("A permit of Java whose lease overflows never ends, and is not taken for another one that ends", function* () {
+    const name = `semaphore ${crypto.randomUUID()}`
+    const [java, ended] = ["00ff10807f0a0d2500ff10807f0a0d25", "11".repeat(16)].map((id) => Buffer.from(id, "hex"))
+    const semaphore = PermitSemaphore.make(name, { permits: 2 })
+    yield* PermitSemaphore.withPermit(semaphore)(Effect.void)
+    yield* command((redis) =>
+      redis
+        .multi()
+        .decrby(name, 2)
+        // Long.MAX_VALUE milliseconds from now, as Redisson adds them up
+        .zadd(`{${name}}:timeout`, -9_223_370_300_000_000_000, java!)
+        .zadd(`{${name}}:timeout`, 1_700_000_000_000, ended!)
+        .exec()
+    )
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        assert.isTrue(Option.isSome(yield* PermitSemaphore.tryScoped(semaphore)))
+        assert.isTrue(Option.isNone(yield* PermitSemaphore.tryScoped(semaphore)))
+      })
+    )
+    assert.strictEqual(yield* PermitSemaphore.availablePermits(semaphore), 1)
+    yield* command((redis) => redis.del(name, `{${name}}:timeout`))
+  })
 
   const latches = crypto.randomUUID()
   for (const name of [`deploy ${latches}`, `{deploy ${latches}}:5`, `a{${latches}`]) {

@@ -30,16 +30,18 @@
 local now = time[1] * 1e3 + math.floor(time[2] / 1000)
 local first = redis.call('LINDEX', KEYS[3], 0)
 local head = first
-local seen = head and redis.call('ZSCORE', KEYS[5], 'seen')
+local seen = head and tonumber(redis.call('ZSCORE', KEYS[5], 'seen'))
 if seen then
-  local still = now - tonumber(seen)
+  local still = now - seen
   if still > 600 or still < 0 then
-    local clients = redis.call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES')
+    -- without the secrets of the waiters, which are too many to look at
+    local least, most = math.min(now, seen), math.max(now, seen) + 6e5
+    local clients = redis.call('ZRANGE', KEYS[5], least, most, 'BYSCORE', 'WITHSCORES')
     for i = 1, #clients, 2 do
       local alive = tonumber(clients[i + 1])
       if #clients[i] == 36 and still < 0 and alive > now then
         redis.call('ZADD', KEYS[5], now + 5000.5, clients[i])
-      elseif #clients[i] == 36 and alive > tonumber(seen) and alive < now + 1000 then
+      elseif #clients[i] == 36 and alive > seen and alive < now + 1000 then
         -- half a millisecond marks that the client has had its extra time; reports set
         -- whole ones
         local until_then = alive % 1 == 0 and now + math.min(3 * still, 5000) + 0.5

@@ -25,10 +25,7 @@
 local until_then = time[1] * 1e3 + math.floor(time[2] / 1000) + ARGV[3]
 local left = redis.call('PTTL', KEYS[1])
 local is_read = left ~= -2
-if not is_read then
-  -- if the lock was freed by another library, the notes are those of its former readers
-  redis.call('DEL', KEYS[4])
-end
+--@include readers/forget_freed
 local looked_at = 0
 local function oldest()
   return redis.call('ZRANGE', places, '-inf', '(4000000000000000', 'BYSCORE', 'LIMIT', 0, 1)[1]

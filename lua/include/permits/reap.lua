@@ -12,7 +12,9 @@ local now = time[1] * 1e3 + math.floor(time[2] / 1000)
 local reaped = 0
 local ended = redis.call('ZCOUNT', KEYS[2], 0, now)
 if ended > 0 then
-  reaped = redis.call('ZREMRANGEBYRANK', KEYS[2], 0, math.min(ended, 1000) - 1)
+  -- a lease of Java that is so long that it overflows is negative, and never ends
+  local endless = redis.call('ZCOUNT', KEYS[2], '-inf', '(0')
+  reaped = redis.call('ZREMRANGEBYRANK', KEYS[2], endless, endless + math.min(ended, 1000) - 1)
   ended = ended - reaped
 end
 if available and reaped > 0 then

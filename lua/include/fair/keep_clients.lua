@@ -1,0 +1,7 @@
+-- Keeps what is known of the clients for as long as their waiters' scores count, and a day: else
+-- those who died long ago would be taken for waiters in Java, each of which is waited for.
+--
+-- KEYS[4], KEYS[5] as in skip_the_dead; the local `waiter_timeout`: Redisson's
+-- fairLockWaitTimeout, milliseconds
+
+redis.call('PEXPIRE', KEYS[5], 86400000 + waiter_timeout * redis.call('ZCARD', KEYS[4]))

@@ -1,0 +1,10 @@
+-- Forgets who has been noted as a reader, if the last of them no longer reads: another library
+-- has freed the lock since, and they are its former readers.
+--
+-- KEYS[1]  the lock
+-- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+
+local noted = redis.call('ZRANGE', KEYS[4], -1, -1)[1]
+if noted and redis.call('HEXISTS', KEYS[1], noted) == 0 then
+  redis.call('DEL', KEYS[4])
+end
