@@ -19,7 +19,14 @@ import {
 } from "effect-redis-lock"
 import { Cluster } from "ioredis"
 import { readFile } from "node:fs/promises"
-import { channelOf, clusterClient, mastersOf, shardSubscribers, TheCluster } from "../kit/server/cluster.ts"
+import {
+  applicationInUse,
+  channelOf,
+  clusterClient,
+  mastersOf,
+  shardSubscribers,
+  TheCluster
+} from "../kit/server/cluster.ts"
 import { clientOf, locksOver } from "../kit/clients.ts"
 import { eventually, soon, until } from "../kit/eventually.ts"
 import { growsBy } from "../kit/server/conditions.ts"
@@ -28,6 +35,11 @@ import { enter, queueUp, sectionUntilTold } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { freshName } from "../kit/names.ts"
 import { testLive, suitesOn } from "../kit/test.ts"
+
+/** The part of ioredis' Cluster that knows its nodes. */
+interface Pool {
+  readonly reset: (nodes: ReadonlyArray<object>) => void
+}
 
 // Nobody falls back to asking within a test's time: who wakes up was told.
 const patient = { fallbackInterval: "1 hour", watchdogLeaseTime: "1 hour" } as const
@@ -103,6 +115,39 @@ suitesOn(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (tes
     const taken = yield* other.run(one.run(Lock.withLockIfAvailable(Effect.void, all)).pipe(Lock.withLock(locks[7]!)))
     assert.strictEqual(taken._tag, "None")
     for (const lock of locks) assert.isFalse(yield* other.run(Lock.isLocked(lock)))
+  })
+
+  describe("an application's own Cluster that is in use already", () => {
+    const inUse = Effect.gen(function* () {
+      const application = yield* applicationInUse(yield* TheCluster)
+      const driver = yield* Layer.build(Layer.fresh(IoRedis.fromClient(application, { warnings: [] })))
+      return { application, driver: Context.get(driver, RedisDriver.RedisDriver) }
+    })
+
+    test("Each master of an application's own Cluster that is in use already counts as a server of its own", function* () {
+      const cluster = yield* TheCluster
+      const { driver } = yield* inUse
+      const names = new Map<RedisServer.RedisServer, Set<string>>()
+      for (const key of Array.from({ length: 30 }, freshName)) {
+        const owner = yield* cluster.ownerOf(yield* cluster.slotOf(key))
+        names.set(owner, (names.get(owner) ?? new Set()).add(driver.server(key)))
+      }
+      assert.strictEqual(names.size, 3)
+      assert.strictEqual(new Set([...names.values()].flatMap((all) => [...all])).size, 3)
+    })
+
+    test("A node that ioredis drops and adds again at once leaves nothing running at its former connection", function* () {
+      const { application } = yield* inUse
+      const pool = (application as unknown as { readonly connectionPool: Pool }).connectionPool
+      const nodes = application.nodes("master").map(({ options: { host, port } }) => ({ host, port, readOnly: false }))
+      const [former] = application.nodes("master")
+      const listeners = former!.listenerCount("connect")
+      pool.reset(nodes.slice(1))
+      pool.reset(nodes)
+      yield* until("the former connection has ended", () => former!.status === "end")
+      assert.notInclude(application.nodes("master"), former)
+      assert.isBelow(former!.listenerCount("connect"), listeners)
+    })
   })
 
   describe("names", () => {

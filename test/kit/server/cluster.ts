@@ -5,6 +5,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster, type RedisServer } from "@effect-redis-lock/testing"
 import { Context, Effect, Layer } from "effect"
 import type { RedisLock } from "effect-redis-lock"
+import { Cluster } from "ioredis"
 import { clientOf, locksOver } from "../clients.ts"
 import { eventually } from "../eventually.ts"
 import { bare } from "./bareRedis.ts"
@@ -29,6 +30,18 @@ export const clusterClient = (cluster: RedisCluster.RedisCluster, options: Clust
       }),
       options
     )
+  )
+
+/** An application's own client that is connected to all masters. */
+export const applicationInUse = (cluster: RedisCluster.RedisCluster) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const application = new Cluster([...cluster.urls]).on("error", () => {})
+      await application.exists("any")
+      await Promise.all(application.nodes("master").map((node) => node.ping()))
+      return application
+    }),
+    (application) => Effect.sync(() => application.disconnect())
   )
 
 export const channelOf = (lock: string) => `redisson_lock__channel:{${lock}}`

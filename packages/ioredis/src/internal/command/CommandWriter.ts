@@ -20,7 +20,7 @@ export class CommandWriter {
   /** How long a command may take; undefined for a client that is not ours to disconnect. */
   readonly timeoutMillis: number | undefined
   /** Names the current connection, or the last one: after a reconnect another server may answer. */
-  server = ""
+  server: string
   readonly send: SendScript
   #silence: ReturnType<typeof setTimeout> | undefined
   readonly #heartbeat: ReturnType<typeof setInterval> | undefined
@@ -34,6 +34,8 @@ export class CommandWriter {
     this.connection = connection
     this.timeoutMillis = timeoutMillis
     const { client } = connection
+    // the connection may have been there for long
+    this.server = this.#nextName()
     this.send = connection.path.makeSend(client)
     client.on("connect", this.#onConnect).on("ready", this.answered).on("close", this.#onClose)
     if (timeoutMillis !== undefined) this.#heartbeat = setInterval(this.#beat, 2 * timeoutMillis).unref()
@@ -92,10 +94,15 @@ export class CommandWriter {
     this.answered()
   }
 
+  #nextName(): string {
+    const { host, port } = this.client.options
+    return `${host}:${port}#${++connections}`
+  }
+
   /** A connection is open, and the handshake begins. */
   readonly #onConnect = (): void => {
     const { client, connection, timeoutMillis } = this
-    this.server = `${client.options.host}:${client.options.port}#${++connections}`
+    this.server = this.#nextName()
     if (timeoutMillis === undefined) return
     this.#watch(2 * timeoutMillis)
     const socket = connection.path.socketOf(client)

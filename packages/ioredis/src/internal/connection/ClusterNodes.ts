@@ -160,6 +160,8 @@ export class ClusterNodes {
 
   readonly #add = (redis: Redis): void => {
     const address = addressOf(redis)
+    // ioredis 6 does not tell of a node that it drops and adds again before the connection has ended
+    this.#nodes.get(address)?.writer.close()
     const { log, path, timeoutMillis } = this.#options
     const connection = new Connection(redis, {
       path,
