@@ -418,28 +418,6 @@ const onPlainPath = Effect.fnUntraced(function* (shared: Redis) {
   return Effect.map(send("a", [["CLIENT", "INFO"]], 20_000), ([info]) => / db=(\d+)/.exec(String(info))![1])
 })
 
-/** CLIENT INFO fails over this client from now on. */
-const failInfo = (client: Redis, name: string, message: string) => {
-  const call = client.call.bind(client) as (...args: ReadonlyArray<string>) => Promise<unknown>
-  client.call = ((...args: ReadonlyArray<string>) =>
-    args.join(" ") === "CLIENT INFO"
-      ? Promise.reject(Object.assign(new Error(message), { name }))
-      : call(...args)) as typeof client.call
-}
-
-testLive(
-  "A driver over an application's client leaves it in its database where that is not told in time, on the plain path",
-  function* () {
-    const server = yield* RedisServer.start()
-    const shared = yield* bare({ url: `${server.url}/2` })
-    yield* Effect.promise(() => shared.select(3))
-    failInfo(shared, "Error", "Command timed out")
-    const error = yield* Effect.flip(Layer.build(IoRedis.fromClient(shared, { fastPath: false })))
-    assert.include(String(error), "Command timed out")
-    assert.include(String(yield* Effect.promise(() => shared.client("INFO"))), " db=3 ")
-  }
-)
-
 testLive(
   "Grants over an application's client are confirmed in the database that it had selected first, on the plain path",
   function* () {
@@ -459,36 +437,6 @@ testLive(
     // ioredis takes no notice of it
     yield* Effect.promise(() => shared.call("SELECT", "4"))
     assert.strictEqual(yield* database, "3")
-  }
-)
-
-testLive(
-  "The locks of an application's client are in the database of its options only where the server refuses to tell its own, on the plain path",
-  function* () {
-    const server = yield* RedisServer.start()
-    const over = (name: string, message: string) =>
-      Effect.gen(function* () {
-        const shared = yield* bare({ url: `${server.url}/2` })
-        yield* Effect.promise(() => shared.select(3))
-        failInfo(shared, name, message)
-        return yield* yield* onPlainPath(shared)
-      })
-    for (const message of [
-      "ERR Unknown subcommand or wrong number of arguments for 'INFO'. Try CLIENT HELP.",
-      "ERR Syntax error, try CLIENT (LIST | KILL | GETNAME | SETNAME | PAUSE | REPLY)",
-      "ERR unknown command 'CLIENT'",
-      "NOPERM this user has no permissions to run the 'client|info' command"
-    ]) {
-      assert.strictEqual(yield* over("ReplyError", message), "2")
-    }
-    for (const [name, message, reason] of [
-      ["ReplyError", "BUSY Redis is busy running a script.", "Busy"],
-      ["Error", "Command timed out", "TimedOut"],
-      ["Error", "Connection is closed.", "ConnectionLost"]
-    ] as const) {
-      const error = yield* Effect.flip(over(name, message))
-      assert.strictEqual(error instanceof RedisDriver.RedisDriverError ? error.reason : error, reason)
-    }
   }
 )
 

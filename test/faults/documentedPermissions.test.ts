@@ -18,10 +18,12 @@ import {
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
+import type { Redis } from "ioredis"
 import { readFileSync } from "node:fs"
-import { client } from "../kit/clients.ts"
+import { client, clientOver } from "../kit/clients.ts"
 import { storeError } from "../kit/exits.ts"
-import { growsBy } from "../kit/server/conditions.ts"
+import { bare } from "../kit/server/bareRedis.ts"
+import { growsBy, isTracked } from "../kit/server/conditions.ts"
 import { onServer } from "../kit/server/onServer.ts"
 import { testLive } from "../kit/test.ts"
 
@@ -157,14 +159,24 @@ const uses: Record<string, Record<string, (renewed: Effect.Effect<void>) => Use>
   }
 }
 
+/** Gives the user `locks` the documented permissions; returns what the server has refused it since, also what is not an error, as that nobody can be told. */
+const permit = Effect.fnUntraced(function* (redis: Redis, kind: string) {
+  const rules = [...documented.get("Lock")!, ...documented.get(kind)!]
+  const [setInfo] = (yield* Effect.promise(() => redis.command("INFO", "client|setinfo"))) as [unknown]
+  if (setInfo !== null) rules.push(...documented.get("Redis 7.2 or newer, and Valkey")!)
+  yield* Effect.promise(() => redis.acl("SETUSER", "locks", "reset", ...rules))
+  // a 6.2 takes the name of ioredis, which it does not know how to keep, for something forbidden
+  const isName = (entry: Array<unknown>) => setInfo === null && entry[entry.indexOf("object") + 1] === "client"
+  return Effect.promise(async () =>
+    ((await redis.call("ACL", "LOG")) as ReadonlyArray<Array<unknown>>).filter((entry) => !isName(entry))
+  )
+})
+
 for (const [kind, cases] of Object.entries(uses)) {
   for (const [what, use] of Object.entries(cases)) {
     testLive(`A Redis user with the documented permissions may do everything with ${what}`, function* () {
       const { redis, server } = yield* onServer()
-      const rules = [...documented.get("Lock")!, ...documented.get(kind)!]
-      const [setInfo] = (yield* Effect.promise(() => redis.command("INFO", "client|setinfo"))) as [unknown]
-      if (setInfo !== null) rules.push(...documented.get("Redis 7.2 or newer, and Valkey")!)
-      yield* Effect.promise(() => redis.acl("SETUSER", "locks", "reset", ...rules))
+      const refused = yield* permit(redis, kind)
       yield* Effect.promise(() => redis.select(3))
       const at = { url: `redis://locks:secret@${server.host}:${server.port}/3` }
       const { run } = yield* client(at, { keyPrefix: "app:", watchdogLeaseTime: "6 seconds" })
@@ -175,15 +187,19 @@ for (const [kind, cases] of Object.entries(uses)) {
       yield* Effect.promise(() => redis.set("app:foreign", "text"))
       const error = storeError(yield* Effect.exit(run(Lock.withLock(Effect.void, "foreign"))))
       assert.strictEqual(error.reason, "WrongType")
-      // also what is not an error, as that nobody can be told
-      const refused = (yield* Effect.promise(() => redis.call("ACL", "LOG"))) as ReadonlyArray<Array<unknown>>
-      // a 6.2 takes the name of ioredis, which it does not know how to keep, for something forbidden
-      const isName = (entry: Array<unknown>) => setInfo === null && entry[entry.indexOf("object") + 1] === "client"
-      assert.deepStrictEqual(
-        refused.filter((entry) => !isName(entry)),
-        []
-      )
+      assert.deepStrictEqual(yield* refused, [])
       yield* Effect.promise(() => redis.flushall())
     })
   }
 }
+
+testLive("A Redis user with the documented permissions may share its own client with the locks", function* () {
+  const { redis, server } = yield* onServer()
+  const refused = yield* permit(redis, "Your own client (`fromClient`)")
+  const shared = yield* bare({ url: `redis://locks:secret@${server.host}:${server.port}/3` })
+  yield* Effect.promise(() => shared.ping())
+  const { run } = yield* clientOver(shared, { keyPrefix: "app:", watchdogLeaseTime: "1 hour" })
+  yield* run(Lock.withLock(isTracked(redis), "a"))
+  assert.deepStrictEqual(yield* refused, [])
+  yield* Effect.promise(() => redis.flushall())
+})

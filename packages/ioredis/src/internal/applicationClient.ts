@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Duration from "effect/Duration"
-import type { RedisDriver } from "effect-redis-lock"
-import { Cluster, type Redis, type RedisOptions } from "ioredis"
+import { RedisDriver } from "effect-redis-lock"
+import { Cluster, Command, type Redis, type RedisOptions } from "ioredis"
 import { makeClusterDriver, usesShardedPubSub } from "./clusterDriver.ts"
 import { ClusterNodes } from "./connection/ClusterNodes.ts"
 import type { CommandPath } from "./command/CommandPath.ts"
@@ -76,30 +76,57 @@ const overServer = (client: Redis, { commandTimeout, path, warnings }: Options) 
     const log = yield* ConnectionLog.make
     const connection = yield* Connection.make(client, { path, log, isOurs: false })
     const writer = yield* CommandWriter.make(connection, undefined)
-    const wasConnected = client.status === "ready"
+    // then the server may have refused a database before anybody here could hear of it
+    const wasConnected = client.status === "ready" || client.status === "connect"
     if (isAboutToConnect(client)) yield* connect(connection)
-    // the plain path has to ask the server
-    if (client.status === "ready" || path.name === "fast") {
-      const database = databaseOf(client, path, wasConnected)
-      connection.staysIn(yield* within(commandTimeout, database))
-    }
+    const database = wasConnected ? checkedDatabaseOf(client) : Effect.sync(() => databaseOf(client))
+    connection.staysIn(yield* within(commandTimeout, database))
     return yield* makeServerDriver(writer, log, commandTimeout, warnings)
   })
 
+/** What ioredis remembers, in all its versions: of a client's connection, and of the former one until it has reconnected. */
+interface Remembered {
+  readonly condition?: { readonly select?: number | null } | null
+  readonly prevCondition?: { readonly select?: number | null } | null
+}
+
+/** The database that a client has selected, and selects again when it reconnects. */
+const databaseOf = (client: Redis): number => {
+  const { condition, prevCondition } = client as Remembered
+  return Number((prevCondition ?? condition)?.select ?? client.options.db ?? 0)
+}
+
+/** How CLIENT INFO is refused: by a server that does not know it, or for lack of the permission. */
+const refusal = /unknown (sub)?command|syntax error|^NOPERM\b/i
+
 /**
- * The database of the locks. A client that was already connected may be in another one than it assumes: ioredis ignores a refused SELECT, which
- * is therefore sent again.
+ * The same of a client that was connected already; fails if the server does not say that it is there: ioredis ignores a refused SELECT, and
+ * takes no notice of `call("SELECT", ...)` and RESET. No SELECT is sent: it would move the application as well.
  */
-const databaseOf = (
-  client: Redis,
-  path: CommandPath,
-  wasConnected: boolean
-): Effect.Effect<number, RedisDriver.RedisDriverError> =>
+const checkedDatabaseOf = (client: Redis): Effect.Effect<number, RedisDriver.RedisDriverError> =>
   Effect.tryPromise({
     try: async () => {
-      const db = await path.databaseOf(client)
-      if (wasConnected && db !== 0) await client.select(db)
-      return db
+      const database = databaseOf(client)
+      // at once, before the application selects another one: `call` may collect it with others (enableAutoPipelining)
+      const reply = client.sendCommand(new Command("client", ["INFO"])) as Promise<unknown>
+      const answer = await reply.then(String, (error: Error) => {
+        if (refusal.test(error.message)) return error
+        throw error
+      })
+      if (answer === "QUEUED") throw RedisDriver.inTransaction
+      const [, actual] = / db=(\d+)/.exec(String(answer)) ?? []
+      // every connection begins in database 0
+      if (actual === String(database) || (actual === undefined && database === 0)) return database
+      if (actual !== undefined) {
+        throw new Error(
+          `the client is in database ${actual}, although it has selected ${database}: the server has refused that, or the application has ` +
+            `changed it in a way that ioredis does not see (call("SELECT", ...), RESET)`
+        )
+      }
+      throw new Error(
+        `cannot tell whether the client is in database ${database}, which it has selected: CLIENT INFO is refused ` +
+          `(${answer instanceof Error ? answer.message : answer}). Permit it (+client|info), or build the layer before the client connects`
+      )
     },
     catch: (error) => failureOf(error)
   })

@@ -35,7 +35,7 @@ export interface StartupNode {
 }
 
 /**
- * How the driver uses ioredis. There are two paths: the plain one uses only its public API, the fast one uses internals to save work
+ * How the driver uses ioredis. There are two paths: the plain one sends scripts by its public API alone, the fast one uses internals to save work
  * for every command. Everything else, from timeouts to redirections, is the same on both.
  */
 export interface CommandPath {
@@ -49,7 +49,5 @@ export interface CommandPath {
   readonly makeSend: (client: Redis) => SendScript
   /** The socket of the current connection, or of the last one, if it is known. */
   readonly socketOf: (client: Redis) => Socket | undefined
-  /** The database that a connected client believes it has selected. */
-  readonly databaseOf: (client: Redis) => Promise<number>
   readonly startupNodeOf: (cluster: Cluster) => StartupNode | undefined
 }

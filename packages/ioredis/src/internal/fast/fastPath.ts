@@ -5,12 +5,7 @@ import { BurstWriter } from "./BurstWriter.ts"
 import { FastCommand } from "./FastCommand.ts"
 import { SentinelConnector } from "./SentinelConnector.ts"
 
-/** The private parts of ioredis' clients that are used here. */
-interface ClientInternals {
-  readonly condition: { readonly select?: number } | null
-  /** While it reconnects: what it selects again then. */
-  readonly prevCondition: { readonly select?: number } | null
-}
+/** The private part of ioredis' Cluster that is used here. */
 interface ClusterInternals {
   readonly startupNodes: ReadonlyArray<string | number | StartupNode>
 }
@@ -34,10 +29,6 @@ export const fastPath: CommandPath = {
   sentinelDefaults: { failoverDetector: true },
   makeSend,
   socketOf: (client) => client.stream,
-  databaseOf: async (client) => {
-    const { condition, prevCondition } = client as unknown as ClientInternals
-    return (prevCondition ?? condition)?.select ?? client.options.db ?? 0
-  },
   startupNodeOf: (cluster: Cluster) => {
     const [node] = (cluster as unknown as ClusterInternals).startupNodes
     return typeof node === "object" ? node : undefined

@@ -126,9 +126,6 @@ const rehearse = async (): Promise<string | undefined> => {
     if (!(await Promise.race([connected, turns(TURNS)]))) return "the option Connector"
     const stream = fastPath.socketOf(client)
     if (!(stream instanceof Nowhere)) return "Redis.stream"
-    if ((client as unknown as { readonly condition?: { readonly select?: number } }).condition?.select !== 0) {
-      return "Redis.condition.select"
-    }
     const send = fastPath.makeSend(client)
     const [bySha, byText, lost] = [new Rehearsal(false), new Rehearsal(true), new Rehearsal(false)]
     send(bySha)

@@ -1,5 +1,4 @@
 import { Command, type Redis } from "ioredis"
-import { RedisDriver } from "effect-redis-lock"
 import type { CommandPath, SendScript } from "../command/CommandPath.ts"
 import { Connector, socketOf } from "../connection/Connector.ts"
 import { SentinelConnector } from "../connection/SentinelConnector.ts"
@@ -33,27 +32,6 @@ const makeSend =
     }
   }
 
-/** How CLIENT INFO is refused before Redis 6.2, or without the permission. */
-const refusal = /unknown (sub)?command|syntax error|^NOPERM\b/i
-
-/**
- * ioredis does not publish which database a client has selected since it was made, so the server is asked. Where it is in database
- * 0 the SELECT of the client's options was refused, which ioredis ignores; any other is what the application has selected. Not every
- * change comes with an event (`call("SELECT", ...)`, RESET), so an answer holds only for now.
- */
-const databaseOf = async (client: Redis): Promise<number> => {
-  const wanted = client.options.db ?? 0
-  const info = String(
-    await client.call("CLIENT", "INFO").catch((error: Error) => {
-      if (refusal.test(error.message)) return ""
-      throw error
-    })
-  )
-  if (info === "QUEUED") throw RedisDriver.inTransaction
-  const [, actual] = / db=(\d+)/.exec(info) ?? []
-  return actual === undefined || actual === "0" ? wanted : Number(actual)
-}
-
 /** Uses only the public API of ioredis, from the oldest to the newest version that this package admits. */
 export const plainPath: CommandPath = {
   name: "plain",
@@ -65,6 +43,5 @@ export const plainPath: CommandPath = {
   sentinelDefaults: { failoverDetector: false },
   makeSend,
   socketOf,
-  databaseOf,
   startupNodeOf: () => undefined
 }
