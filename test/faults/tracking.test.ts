@@ -19,7 +19,7 @@ import { client, type Client, clientOf, clientOver, locks, locksOver } from "../
 import { eventually, soon, until } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
-import { bare } from "../kit/server/bareRedis.ts"
+import { bare, reconnectsAtOnce } from "../kit/server/bareRedis.ts"
 import { clusterClient, mastersOf, TheCluster } from "../kit/server/cluster.ts"
 import { isTracked, renewed } from "../kit/server/conditions.ts"
 import { behindProxy, onServer } from "../kit/server/onServer.ts"
@@ -435,6 +435,45 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
     yield* waited.end
     yield* Fiber.join(waiter)
   })
+
+  testLive(
+    "A server that was busy when a new connection for subscriptions asked it for its number is asked again, over another one",
+    function* () {
+      const { proxy, redis, server } = yield* behindProxy()
+      yield* Effect.promise(() => redis.config("SET", "lua-time-limit", "10"))
+      const shared = yield* Effect.acquireRelease(
+        // otherwise ioredis connects once the server is not busy
+        Effect.sync(() => new Redis(server.url, { ...reconnectsAtOnce, enableReadyCheck: false })),
+        (redis) => Effect.sync(() => redis.disconnect())
+      )
+      const opened: Array<Redis> = []
+      const { host, port } = proxy
+      const duplicate = shared.duplicate.bind(shared)
+      shared.duplicate = (override) => {
+        const client = duplicate({ ...override, host, port })
+        opened.push(client)
+        return client
+      }
+      const held = yield* hold(yield* clientOver(shared, hour), "report")
+      yield* isTracked(redis)
+      const [subscriptions] = opened
+      const other = yield* bare(server)
+      yield* Effect.promise(() => other.ping())
+      const script = redis.eval("while true do end", 0).catch(() => {})
+      yield* proxy.dropConnections
+      const number = () => subscriptions!.client("ID").then(String, String)
+      yield* eventually("it has been asked in vain", number, (answer) => answer.includes("BUSY"))
+      yield* Effect.promise(async () => {
+        await other.call("SCRIPT", "KILL")
+        await script
+        await redis.config("RESETSTAT")
+      })
+      yield* isAskedAgain(redis)
+      yield* isTracked(redis)
+      yield* Effect.promise(() => redis.del("report"))
+      yield* isLost(held)
+    }
+  )
 
   testLive(
     "An application's client with a commandTimeout is told of losses although its connection for subscriptions answers later than that",

@@ -132,8 +132,9 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
     const redis = client()
     const asked = subscriber.clientId(CHANNEL)
     reports.hasBegun = false
+    let id: number | undefined
     try {
-      const id = await asked
+      id = await asked
       if (isOver || id === undefined || redis?.status !== "ready") return
       const others = reportsOf.get(redis)
       // the next try joins them
@@ -153,6 +154,11 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
       const failure = failureOf(error)
       // a connection that broke is tracked again when there is a new one; not so one that was late for an application's commandTimeout
       if (isOver || (!isReply(error) && failure.reason !== "TimedOut")) return
+      // it is asked for its number once, before it is subscribed to anything: another one will have the answer
+      if (failure.reason === "Busy" && id === undefined) {
+        if (subscriber.clientId(CHANNEL) === asked) subscriber.replaceConnections(error as Error)
+        return
+      }
       if (!message.includes("does not exist")) return fail(failure)
       // the one for subscriptions is gone, or is at another server than the one for commands
       if (!mayReplace || subscriber.clientId(CHANNEL) !== asked) return
