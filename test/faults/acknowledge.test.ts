@@ -19,6 +19,7 @@ import {
 } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { readFileSync } from "node:fs"
+import { vi } from "vitest"
 import { client, clientOf, clientOver } from "../kit/clients.ts"
 import { recording } from "../kit/connectionLog.ts"
 import { freshName } from "../kit/names.ts"
@@ -437,6 +438,28 @@ testLive(
     // ioredis takes no notice of it
     yield* Effect.promise(() => shared.call("SELECT", "4"))
     assert.strictEqual(yield* database, "3")
+  }
+)
+
+testLive(
+  "A connection for grants that was idle for twice the commandTimeout is not used again, as a NAT may have forgotten it",
+  function* () {
+    const server = yield* RedisServer.start()
+    const driver = yield* Layer.build(Layer.fresh(IoRedis.layer({ url: server.url, commandTimeout: "1 hour" })))
+    const send = Context.get(driver, RedisDriver.RedisDriver).sendBlocking!
+    const id = Effect.map(send("a", [["CLIENT", "ID"]], 20_000), ([id]) => id)
+    const first = yield* id
+    assert.strictEqual(yield* id, first)
+    const now = performance.now.bind(performance)
+    const passed = vi.spyOn(performance, "now").mockImplementation(() => now() + 2 * 60 * 60 * 1000)
+    yield* Effect.addFinalizer(() => Effect.sync(() => passed.mockRestore()))
+    assert.notStrictEqual(yield* id, first)
+    const redis = yield* bare(server)
+    yield* eventually(
+      "the idle one is closed",
+      async () => String(await redis.client("LIST")),
+      (clients) => !clients.includes(`id=${Number(first)} `)
+    )
   }
 )
 

@@ -96,3 +96,19 @@ testLive(
     assert.include(error.message, `${commandTimeout} ms`)
   }
 )
+
+testLive("A client whose commandTimeout is null, which ioredis takes for none, has that of the driver", function* () {
+  const { proxy } = yield* behindProxy()
+  const settings = { commandTimeout: null as unknown as number }
+  const redis = yield* Effect.acquireRelease(
+    Effect.sync(() => new Redis(proxy.url, settings)),
+    (redis) => Effect.sync(() => redis.disconnect())
+  )
+  const clients = [
+    yield* clientOver(redis, { commandTimeout: 60_000 }),
+    yield* client(proxy, { commandTimeout: "1 minute", ioredis: settings })
+  ]
+  // longer than no time at all
+  yield* proxy.delay(50)
+  for (const { run } of clients) assert.isFalse(yield* run(isLocked))
+})

@@ -5,9 +5,9 @@ import { sectionUntilTold } from "../kit/sections.ts"
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisSentinel, RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Option, Scope, Stream } from "effect"
 import { Lock, RedisDriver, RedisLock } from "effect-redis-lock"
-import { AbstractConnector } from "ioredis"
+import { AbstractConnector, Redis } from "ioredis"
 import { randomInt } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net"
@@ -261,6 +261,29 @@ describe("a reply", () => {
     // each look is a round trip, in which another connection would be there
     for (let i = 0; i < 20; i++) assert.strictEqual(yield* opened, before)
   })
+
+  testLive(
+    "A new connection for subscriptions asks for its number before it subscribes to anything, also where ioredis collects commands",
+    function* () {
+      const shared = yield* Effect.acquireRelease(
+        Effect.sync(() => new Redis(redisUrl, { enableAutoPipelining: true })),
+        (shared) => Effect.sync(() => shared.disconnect())
+      )
+      const built = yield* Layer.build(Layer.fresh(IoRedis.fromClient(shared)))
+      const { invalidations, subscribe } = Context.get(built, RedisDriver.RedisDriver)
+      const fork = Effect.runForkWith(yield* Effect.context<never>())
+      const duplicate = shared.duplicate.bind(shared)
+      shared.duplicate = (override) =>
+        // in the same turn, but before the driver learns that it is ready
+        duplicate(override).prependOnceListener("ready", () => {
+          waiting = fork(Stream.runDrain(subscribe("any")))
+        })
+      let waiting: Fiber.Fiber<unknown, unknown> | undefined
+      yield* Effect.addFinalizer(() => (waiting === undefined ? Effect.void : Fiber.interrupt(waiting)))
+      assert.deepStrictEqual(yield* Stream.runHead(invalidations!), Option.some({ _tag: "Subscribed" }))
+      assert.isDefined(waiting)
+    }
+  )
 
   testLive("A reply may arrive in pieces, be longer than one read, and overlap with others", function* () {
     const url = `redis://127.0.0.1:${yield* cutting(new URL(redisUrl))}`

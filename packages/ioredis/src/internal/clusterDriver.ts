@@ -107,6 +107,7 @@ export const makeClusterDriver = (
       log,
       // there is one
       db: undefined,
+      commandTimeoutMillis,
       clientFor: (key) => {
         const slot = hashSlot(key)
         return nodes.ownerOf(slot)?.client ?? nodes.noneFor(slot)

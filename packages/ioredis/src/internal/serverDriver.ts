@@ -43,6 +43,7 @@ export const makeServerDriver = (
       path,
       log,
       db: writer.connection.database,
+      commandTimeoutMillis,
       clientFor: () => writer.client
     })
     // one listener at the connection, however many clients share the driver

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
+import { Command } from "ioredis"
 import { failureOf } from "./command/failure.ts"
 import type { CommandWriter } from "./command/CommandWriter.ts"
 
@@ -276,7 +277,8 @@ export class Subscriber {
       forget()
     })
     redis.on("ready", () => {
-      link.clientId = redis.client("ID")
+      // not by a method: ioredis 5.3 would collect it with others (enableAutoPipelining), and send it behind SUBSCRIBE
+      link.clientId = redis.sendCommand(new Command("client", ["ID"])) as Promise<number>
       link.clientId.catch(() => {})
       for (const channel of link.channels) this.#change(channel)
     })

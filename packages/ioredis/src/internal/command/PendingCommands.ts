@@ -17,10 +17,13 @@ export class PendingCommands {
     this.timeoutMillis = timeoutMillis
   }
 
-  /** `ownMillis`: an application's client may have a timeout of its own. */
-  static make(timeoutMillis: number, ownMillis = timeoutMillis): Effect.Effect<PendingCommands, never, Scope.Scope> {
+  /** `ownMillis`: an application's client may have a timeout of its own; to ioredis null is none. */
+  static make(
+    timeoutMillis: number,
+    ownMillis: number | null | undefined
+  ): Effect.Effect<PendingCommands, never, Scope.Scope> {
     return Effect.acquireRelease(
-      Effect.sync(() => new PendingCommands(Math.min(timeoutMillis, ownMillis))),
+      Effect.sync(() => new PendingCommands(Math.min(timeoutMillis, ownMillis ?? timeoutMillis))),
       (pending) =>
         Effect.sync(() => {
           for (const command of pending.all) command.close()

@@ -18,6 +18,7 @@ interface Options {
   readonly log: ConnectionLog
   /** The database of the locks; undefined for that of the client's options. */
   readonly db: number | undefined
+  readonly commandTimeoutMillis: number
   /** The client of the server that has a key, or the reason why there is none. */
   readonly clientFor: (key: string) => Redis | RedisDriver.RedisDriverError
 }
@@ -25,7 +26,8 @@ interface Options {
 interface Open {
   readonly connection: Connection
   readonly origin: Redis
-  isIdle: boolean
+  /** Our monotonic time, milliseconds; undefined while it serves a caller. */
+  idleSince: number | undefined
   /** Whether another server may answer at the origin's address by now. */
   isOutdated: boolean
 }
@@ -34,6 +36,7 @@ interface Open {
  * Connections for commands that block: each serves one caller at a time, and is then kept for the next one. There are as many as
  * concurrent callers: mostly one, opened when first needed. They have the options of the server's client, and never reconnect. Once
  * that client has lost its own connection, or a server has turned out to be a replica, new ones are opened: the address may lead elsewhere by then.
+ * So is one in place of a connection that was idle for long: nothing is sent over it meanwhile, and a NAT may have forgotten it without a word.
  */
 export class BlockingConnections {
   readonly #options: Options
@@ -66,7 +69,7 @@ export class BlockingConnections {
             Effect.sync(() => {
               if (Exit.isSuccess(exit) && exit.value.some(isReadOnly)) this.leave(origin)
               // without all replies, the connection may still be blocked
-              if (Exit.isSuccess(exit) && this.#isUsable(open)) open.isIdle = true
+              if (Exit.isSuccess(exit) && this.#isUsable(open)) open.idleSince = performance.now()
               else this.#drop(open)
             })
           )
@@ -84,7 +87,7 @@ export class BlockingConnections {
     for (const open of this.#all) {
       if (open.origin !== origin) continue
       open.isOutdated = true
-      if (open.isIdle) this.#drop(open)
+      if (open.idleSince !== undefined) this.#drop(open)
     }
   }
 
@@ -95,13 +98,15 @@ export class BlockingConnections {
   #take(origin: Redis): Effect.Effect<Open, RedisDriver.RedisDriverError> {
     return Effect.suspend(() => {
       if (this.#isClosed) return Effect.fail(endedError("Redis", true, undefined))
+      const { commandTimeoutMillis, db, log, path } = this.#options
       for (const open of this.#all) {
-        if (!open.isIdle || open.origin !== origin) continue
-        open.isIdle = false
-        if (this.#isUsable(open)) return Effect.succeed(open)
+        if (open.idleSince === undefined || open.origin !== origin) continue
+        const idleMillis = performance.now() - open.idleSince
+        open.idleSince = undefined
+        // as long as the connection for commands may be silent before it is probed
+        if (idleMillis < 2 * commandTimeoutMillis && this.#isUsable(open)) return Effect.succeed(open)
         this.#drop(open)
       }
-      const { db, log, path } = this.#options
       const database = db === undefined ? {} : { db }
       const client = origin.duplicate({ ...forSubscriptions, ...database, lazyConnect: true, retryStrategy: null })
       const connection = new Connection(client, {
@@ -111,7 +116,7 @@ export class BlockingConnections {
         isReplaceable: true,
         isWanted: () => false
       })
-      const open: Open = { connection, origin, isIdle: false, isOutdated: false }
+      const open: Open = { connection, origin, idleSince: undefined, isOutdated: false }
       this.#all.add(open)
       return Effect.onError(Effect.as(connect(connection), open), () => Effect.sync(() => this.#drop(open)))
     })
