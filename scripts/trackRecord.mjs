@@ -49,6 +49,46 @@ const fixes = {
     fixed: 'return Exit.fail(this.#failure({ reason: "Failed", cause }))',
     broken: "throw cause"
   },
+  "cluster-in-use": {
+    file: "packages/ioredis/src/internal/command/CommandWriter.ts",
+    fixed: "this.server = this.#nextName()\n    this.send",
+    broken: 'this.server = ""\n    this.send'
+  },
+  "moved-application": {
+    file: "packages/ioredis/src/internal/applicationClient.ts",
+    fixed: "Number((prevCondition ?? condition)?.select ?? client.options.db ?? 0)",
+    broken: "Number(client.options.db ?? (prevCondition ?? condition)?.select ?? 0)"
+  },
+  "untold-database": {
+    file: "packages/ioredis/src/internal/applicationClient.ts",
+    fixed: "(actual === undefined && database === 0)",
+    broken: "actual === undefined"
+  },
+  "reconnecting-application": {
+    file: "packages/ioredis/src/internal/applicationClient.ts",
+    fixed: "connection.staysIn(yield* within",
+    broken: 'if (client.status === "ready") connection.staysIn(yield* within'
+  },
+  "busy-when-asked": {
+    file: "packages/ioredis/src/internal/tracking.ts",
+    fixed: 'failure.reason === "Busy" && id === undefined',
+    broken: 'failure.reason === "Busy" && id !== undefined'
+  },
+  "no-timeout-at-all": {
+    file: "packages/ioredis/src/internal/command/PendingCommands.ts",
+    fixed: "ownMillis ?? timeoutMillis",
+    broken: "(ownMillis === undefined ? timeoutMillis : ownMillis) as number"
+  },
+  "idle-for-long": {
+    file: "packages/ioredis/src/internal/connection/BlockingConnections.ts",
+    fixed: "idleMillis < 2 * commandTimeoutMillis",
+    broken: "idleMillis < 1000 * commandTimeoutMillis"
+  },
+  "added-again": {
+    file: "packages/ioredis/src/internal/connection/ClusterNodes.ts",
+    fixed: "this.#nodes.get(address)?.writer.close()",
+    broken: ""
+  },
   "removed-expiry": {
     file: "lua/lock/renew.lua",
     fixed: "if left < lease and lease > 0 then",
