@@ -432,8 +432,8 @@ const fixes = {
   },
   "shorter-reentry": {
     file: `${internal}/hold/Lease.ts`,
-    fixed: "if (!isOwn && this.unconfirmed !== undefined && leaseMillis >= this.unconfirmed)",
-    broken: "if (isOwn || leaseMillis > 0)"
+    fixed: "if (this.unconfirmed !== undefined && leaseMillis >= this.unconfirmed)",
+    broken: "if (leaseMillis > 0)"
   },
   "kept-in-turn": {
     file: `${internal}/hold/release.ts`,
@@ -743,8 +743,8 @@ const fixes = {
   },
   "outer-hold": {
     file: `${internal}/hold/Watchdog.ts`,
-    fixed: "lease.firstEnd(true) - this.#leadMillis",
-    broken: "lease.deadline - this.#leadMillis"
+    fixed: "renewedHolds > 0 ? Math.min(endsAt, deadline - this.#leadMillis) : deadline",
+    broken: "renewedHolds > 1 ? endsAt : deadline"
   },
   "five-seconds": {
     file: "lua/include/fair/skip_the_dead.lua",
@@ -767,14 +767,24 @@ const fixes = {
     broken: 'const refusesDatabase = refused === ""'
   },
   "reader-reentry": {
-    file: `${internal}/hold/release.ts`,
-    fixed: "kind.removeHold(lease, lease.holds, number)",
-    broken: "kind.removeHold(lease, number - 1, number)"
+    file: `${internal}/hold/Lease.ts`,
+    fixed: "others.splice(others.indexOf(hold), 1)",
+    broken: "others.splice(0)"
   },
   "outer-reader": {
-    file: `${internal}/hold/Lease.ts`,
-    fixed: "if (deadline > Number.NEGATIVE_INFINITY) this.deadline = deadline",
-    broken: "this.deadline = deadline"
+    file: `${internal}/acquire/reenter.ts`,
+    fixed: "lease.add(new Hold(lease, request))",
+    broken: "new Hold(lease, request)"
+  },
+  "inner-release": {
+    file: `${internal}/hold/Hold.ts`,
+    fixed: "lease.client.watchdog.reschedule(lease)",
+    broken: 'lease.client.fork(lease.client.run(lease.kind.release(lease, "")))'
+  },
+  "cut-reader": {
+    file: `${internal}/hold/Watchdog.ts`,
+    fixed: "leaseUntil(lease.deadline, now)",
+    broken: "leaseUntil(lease.acquiredAt, now)"
   },
   "plain-text": {
     file: "packages/ioredis/src/internal/options/settings.ts",

@@ -3,7 +3,7 @@
 -- KEYS[1]  the lock, a hash; or the counter of a semaphore or a latch, a string
 -- KEYS[2]  the last fencing token of this name
 -- KEYS[3]  the queue of a fair lock, a list of owners
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+-- KEYS[4]  { reader = epoch milliseconds at which its lease ends }, our own zset
 -- KEYS[5]  { permit id, 16 raw bytes = epoch milliseconds at which its lease ends }, a zset
 -- KEYS[6]  the places (see hand_over.lua and hand_over_sides.lua)
 -- ARGV[1]  how many waiters, and how many permits, to reply at most

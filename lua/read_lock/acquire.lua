@@ -5,8 +5,8 @@
 -- KEYS[1]  the lock, a hash { mode = read | write, <reader> = holds, <writer>:write = holds }
 --          (Redisson's RReadWriteLock)
 -- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
--- KEYS[3]  this reader's first hold, a string that lives as long as its lease
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+-- KEYS[3]  this reader's lease, a string that lives as long
+-- KEYS[4]  { reader = epoch milliseconds at which its lease ends }, our own zset
 -- KEYS[5]  the places (see hand_over_sides.lua)
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds

@@ -3,7 +3,7 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+-- KEYS[4]  { reader = epoch milliseconds at which its lease ends }, our own zset
 -- ARGV[1]  PUBLISH, or SPUBLISH if sharded pub/sub is in use
 -- ARGV[2..] the readers from which to take it; none to take it from all
 -- ARGV[last] the server time until which this may take effect, epoch milliseconds

@@ -1,10 +1,9 @@
--- Extends the holds of many readers at once, each reader's only if it still holds, and then
--- all of them, even one whose own lease has ended while another kept the lock. Nobody
--- becomes a holder, no deadline is lowered, and other readers' holds do not change.
+-- Extends the leases of many readers at once, each only if it still holds. Nobody becomes a
+-- holder, no deadline is lowered, and other readers' leases do not change.
 --
--- KEYS     per reader: the lock, { reader = epoch milliseconds at which the last of its
---          holds ends }, our own zset, then each of its holds
--- ARGV     per reader: lease, milliseconds (0 to extend nothing), owner, number of holds
+-- KEYS     per reader: the lock, { reader = epoch milliseconds at which its lease ends }, our
+--          own zset, then the reader's lease
+-- ARGV     per reader: lease, milliseconds (0 to extend nothing), owner
 --
 -- reply    per reader: 1 extended, 0 not held by this owner
 --@urgent
@@ -15,35 +14,22 @@ redis.pcall('HDEL', KEYS[1], '')
 local time = redis.call('TIME')
 --@include readers/note_reader
 local replies = {}
-local key = 1
 
-for i = 1, #ARGV, 3 do
-  local lease, owner, holds = tonumber(ARGV[i]), ARGV[i + 1], tonumber(ARGV[i + 2])
-  local lock, readers = KEYS[key], KEYS[key + 1]
-  local held = redis.pcall('HGET', lock, owner)
-  -- a server of a quorum may have missed a hold
-  local last = type(held) == 'string' and key + 1 + math.min(holds, tonumber(held)) or key + 1
+for i = 1, #ARGV, 2 do
+  local lease, owner = tonumber(ARGV[i]), ARGV[i + 1]
+  local key = (i - 1) / 2 * 3
+  local lock, readers, held = KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
   replies[#replies + 1] = 0
-  local first = key + 2
-  while first <= last and redis.call('EXISTS', KEYS[first]) == 0 do
-    first = first + 1
-  end
-  if first <= last then
+  -- its field stays while other readers keep the lock
+  if redis.pcall('HEXISTS', lock, owner) == 1 and redis.call('EXISTS', held) == 1 then
     replies[#replies] = 1
-    for hold = key + 2, last do
-      local left = redis.call('PTTL', KEYS[hold])
-      if left == -2 and lease > 0 then
-        redis.call('SET', KEYS[hold], 1, 'PX', lease)
-      elseif left < lease and lease > 0 then
-        redis.call('PEXPIRE', KEYS[hold], lease)
+    for _, extended in ipairs({ held, lock }) do
+      local left = redis.call('PTTL', extended)
+      if left < lease and lease > 0 then
+        redis.call('PEXPIRE', extended, lease)
       end
-    end
-    local left = redis.call('PTTL', lock)
-    if left < lease and lease > 0 then
-      redis.call('PEXPIRE', lock, lease)
     end
     note_reader(readers, owner, lock, lease)
   end
-  key = key + 2 + holds
 end
 return replies

@@ -5,7 +5,7 @@
 -- KEYS[1]  the lock, a hash { mode = read | write, <reader> = holds, <writer>:write = holds }
 --          (Redisson's RReadWriteLock)
 -- KEYS[2]  the last fencing token of this name; or the lock again for a lock without tokens
--- KEYS[3]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+-- KEYS[3]  { reader = epoch milliseconds at which its lease ends }, our own zset
 -- KEYS[4]  the places (see hand_over_sides.lua)
 -- ARGV[1]  owner
 -- ARGV[2]  lease, milliseconds

@@ -6,7 +6,7 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+-- KEYS[4]  { reader = epoch milliseconds at which its lease ends }, our own zset
 -- KEYS[5]  the places (see hand_over_sides.lua)
 -- KEYS[6]  the last fencing token of this name; or the lock again for a lock without tokens; only
 --          here for a lock that is handed over

@@ -14,7 +14,7 @@ import {
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
-import { loss, storeError } from "../kit/exits.ts"
+import { loss } from "../kit/exits.ts"
 import {
   as,
   clientLayer,
@@ -170,32 +170,6 @@ describe("releasing a quorum's lock", () => {
     const { length } = third.operations
     yield* TestClock.adjust("1 minute")
     assert.strictEqual(third.operations.length, length)
-  })
-
-  test("A reader's re-entry does not count at members at which the releases of two earlier ones may yet end it", function* () {
-    const stores = yield* testStores(3)
-    const [first, second, third] = stores as [TestStore, TestStore, TestStore]
-    /** A member that loses the connection over one of the releases of inner holds. */
-    const losing = (member: TestStore, nth: number): TestStore => {
-      let releases = 0
-      const store = wrappedStore(member.store, ({ fail, operation, run }) =>
-        Effect.suspend(() =>
-          operation === "read_lock/remove_hold" && ++releases === nth ? fail("ConnectionLost") : run()
-        )
-      )
-      return { ...member, store }
-    }
-    const service = yield* quorumOf([first, losing(second, 1), losing(third, 2)])
-    const { readLock } = ReadWriteLock.make("a")
-    const enter = Lock.withLock(Effect.succeed("inside"), readLock, { leaseTime: "1 minute", waitTime: 0 })
-    yield* Effect.gen(function* () {
-      assert.strictEqual(yield* enter, "inside")
-      assert.strictEqual(yield* enter, "inside")
-      assert.strictEqual(storeError(yield* Effect.exit(enter)).operation, "read_lock/hold")
-      // as long as a command lives
-      yield* TestClock.adjust(first.store.commandLifeMillis + 1)
-      assert.strictEqual(yield* enter, "inside")
-    }).pipe(Lock.withLock(readLock, { leaseTime: "1 minute" }), as(service))
   })
 
   test("A release is told to a member that comes back within the lease of the lock, even a long one", function* () {

@@ -155,7 +155,7 @@ for (const [seq, steps] of runs.readWrite.entries()) {
           [owner, 8000, "", 0, did.waited, asked, did.age]
         ),
         release: runOperation(store, "read_lock/release", all, [owner, ...terms]),
-        renew: runOperation(store, "read_lock/renew", [name, readers, hold], [8000, owner, 1])
+        renew: runOperation(store, "read_lock/renew", [name, readers, hold], [8000, owner])
       }
       const write = {
         acquire: runOperation(

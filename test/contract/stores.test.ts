@@ -39,7 +39,6 @@ const clients = ["one", "two", "three"]
 const plain = [
   "lock/acquire",
   "lock/acquire",
-  "lock/hold",
   "lock/release",
   "lock/keep",
   "lock/renew",
@@ -69,9 +68,7 @@ const fair = [
 const readWrite = [
   "read_lock/acquire",
   "read_lock/acquire",
-  "read_lock/hold",
   "read_lock/release",
-  "read_lock/remove_hold",
   "read_lock/renew",
   "read_lock/force_release",
   "write_lock/acquire",
@@ -79,7 +76,6 @@ const readWrite = [
   "write_lock/release",
   "write_lock/force_release",
   "lock/found",
-  "lock/hold",
   "lock/inspect",
   "lock/look",
   "lock/look",
@@ -214,7 +210,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
   const other = `${clientOf(op.other)}:1`
   const told = hasPlaces && op.count === 2 ? other : publish
   const from = op.times === 1 ? [] : op.times === 2 ? [owner] : [owner, other]
-  const hold = (who: string, number: number) => `${stem}:${who}:rwlock_timeout:${number}`
+  const hold = (who: string) => `${stem}:${who}:rwlock_timeout:1`
   const lease = op.times * step
   const life = op.count * 2 * step
   const tokenLife = 86_400_000
@@ -229,8 +225,6 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
         [lock, token],
         [owner, lease]
       ]
-    case "lock/hold":
-      return [[lock], [op.count === 3 ? `${owner}:write` : owner, op.count, op.times === 4 ? 0 : lease]]
     case "lock/release":
       return [
         [lock, channel, ...(hasPlaces ? [places, token] : [])],
@@ -301,7 +295,7 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
       ]
     case "read_lock/acquire":
       return [
-        [lock, token, hold(owner, 1), readers, places],
+        [lock, token, hold(owner), readers, places],
         [
           owner,
           lease,
@@ -311,11 +305,6 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
           op.times === 4 ? "" : op.times === 1 ? 0 : 2500 * step,
           ...(hasPlaces ? [hasAsked, placeAge] : ["", 0])
         ]
-      ]
-    case "read_lock/hold":
-      return [
-        [lock, hold(owner, op.count), readers],
-        [owner, op.count, lease]
       ]
     case "read_lock/release":
       return [
@@ -332,18 +321,11 @@ const requestOf = (op: Op, prefix: string): readonly [ReadonlyArray<string>, Rea
           hasPlaces ? owner : op.count === 1 ? "" : clientOf(op.owner)
         ]
       ]
-    case "read_lock/remove_hold":
+    case "read_lock/renew":
       return [
-        [lock, sharedChannel, stem, readers],
-        [owner, op.count, "PUBLISH", 1 + (op.times % 2)]
+        [lock, readers, hold(owner), lock, readers, hold(other)],
+        [lease, owner, lease * op.times, other]
       ]
-    case "read_lock/renew": {
-      const holds = Array.from({ length: op.count }, (_, i) => i + 1)
-      return [
-        [lock, readers, ...holds.map((number) => hold(owner, number)), lock, readers, hold(other, 1)],
-        [lease, owner, op.count, lease * op.times, other, 1]
-      ]
-    }
     case "read_lock/force_release":
     case "write_lock/force_release":
       return [

@@ -28,16 +28,14 @@ for (const [title, store] of Object.entries(stores)) {
     )
     const next = Queue.take(changes)
     assert.strictEqual(yield* next, "Found a 1")
-    yield* Lock.scoped(`${name}:a`, { leaseTime: "1 minute" })
-    assert.strictEqual(yield* next, "Changed a 2")
     yield* first.renew("1 hour")
-    assert.strictEqual(yield* next, "Renewed a 2")
+    assert.strictEqual(yield* next, "Renewed a 1")
     const second = yield* Lock.scoped(`${name}:b`, { leaseTime: "1 minute" })
     assert.strictEqual(yield* next, "Acquired b 1")
     yield* second.release
     assert.strictEqual(yield* next, "Released b 1")
     yield* Lock.forceRelease(`${name}:a`)
-    assert.strictEqual(yield* next, "Released a 2")
+    assert.strictEqual(yield* next, "Released a 1")
   })
 
   test(`${title}: watch tells of semaphores whose leased permits are held, and of each permit`, function* () {

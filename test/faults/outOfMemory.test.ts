@@ -99,27 +99,31 @@ describe("a server whose memory is full (maxmemory, noeviction)", { concurrent: 
   )
 
   testLive(
-    "A full server renews a reader's holds, also one that is missing, and the reader gives them back one by one",
+    "A full server keeps the places of those that wait for a fair lock, which goes on to the next one",
     function* () {
       const { redis, server } = yield* onServer()
-      const { readLock } = ReadWriteLock.make("page")
-      const mine = yield* client(server, { watchdogLeaseTime: lease })
-      const held = Effect.gen(function* () {
-        const outer = yield* Lock.scoped(readLock)
-        const inner = yield* Lock.scoped(readLock)
-        const key = (number: number) => `{page}:${outer.owner}:rwlock_timeout:${number}`
-        yield* fill(redis)
-        // as if its renewals had not come in time while the other hold kept the lock
-        yield* Effect.promise(() => redis.del(key(1)))
-        yield* renewedForLong(redis, ends(redis, [readLock]))
-        assert.strictEqual(yield* Effect.promise(() => redis.exists(key(1), key(2))), 2)
-        yield* outer.release
-        assert.strictEqual(yield* Effect.promise(() => redis.exists(key(1), key(2))), 1)
-        yield* inner.ensureHeld
-        yield* inner.release
-        assert.strictEqual(yield* Effect.promise(() => redis.exists("page", key(1), key(2))), 0)
-      })
-      yield* mine.run(Effect.scoped(held))
+      // who asks on a full server fails
+      const [mine, theirs] = [yield* client(server), yield* client(server, { fallbackInterval: "1 hour" })]
+      const fair = FairLock.make("fair")
+      const holding = yield* hold(mine, fair)
+      const first = yield* waitFor(theirs, fair)
+      yield* queued(redis, "fair", 1)
+      const second = yield* waitFor(theirs, fair)
+      const [head] = yield* queued(redis, "fair", 2)
+      yield* fill(redis)
+      // a client that does not report for five seconds counts as dead
+      const until = (yield* serverTime(redis)) + 15_000
+      yield* eventually(
+        "their client has reported for long",
+        () => redis.zscore(clientsOf("fair"), head!.slice(0, 36)),
+        (aliveUntil) => Number(aliveUntil) > until
+      )
+      yield* holding.release
+      assert.strictEqual((yield* first.entered).owner, head)
+      yield* queued(redis, "fair", 1)
+      // it tells the next one to ask
+      assert.isTrue(yield* mine.run(Lock.forceRelease(fair)))
+      assert.propertyVal(yield* Effect.flip(second.entered), "reason", "OutOfMemory")
     }
   )
 
@@ -157,7 +161,7 @@ describe("a server whose memory is full (maxmemory, noeviction)", { concurrent: 
     }
   )
 
-  testLive("A full server lets a holder leave an inner section of any re-entrant kind of lock", function* () {
+  testLive("A full server lets a holder enter any re-entrant kind of lock again, and leave it", function* () {
     const { redis, server } = yield* onServer()
     const mine = yield* client(server, { watchdogLeaseTime: lease })
     const locks: ReadonlyArray<AnyLock> = [
@@ -171,8 +175,9 @@ describe("a server whose memory is full (maxmemory, noeviction)", { concurrent: 
     const within = Effect.forEach(locks, (lock) =>
       Effect.gen(function* () {
         yield* Lock.scoped(lock)
-        const inner = yield* Lock.scoped(lock)
         yield* fill(redis)
+        const inner = yield* Lock.scoped(lock, { leaseTime: "1 minute" })
+        assert.isAbove(yield* Effect.promise(() => redis.pttl(lock.name)), 50_000, lock.name)
         yield* inner.release
         assert.strictEqual(yield* Lock.holdCount(lock), 1, lock.name)
         yield* Effect.promise(() => redis.config("SET", "maxmemory", "0"))

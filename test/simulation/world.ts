@@ -88,7 +88,7 @@ const longestStepMillis = 10_000
  */
 const longestReprieveMillis = 10_000 + longestStepMillis
 
-/** Operations that create something, extend it, or end one of several holds. */
+/** Operations that create something, or extend it. */
 const creating: ReadonlySet<LockStore.Operation> = new Set<LockStore.Operation>([
   "fair_lock/acquire",
   "fair_lock/refresh",
@@ -99,8 +99,6 @@ const creating: ReadonlySet<LockStore.Operation> = new Set<LockStore.Operation>(
   "multi_lock/acquire",
   "permit_semaphore/acquire",
   "read_lock/acquire",
-  "read_lock/hold",
-  "read_lock/remove_hold",
   "record/write",
   "semaphore/acquire",
   "write_lock/acquire"

@@ -22,27 +22,27 @@ const decided = (operation: LockStore.Operation, members: ReadonlyArray<unknown>
 
 describe("an operation on a quorum", () => {
   it("An operation on a quorum is confirmed by a majority, whatever the others reply, and as soon as that is known", () => {
-    assert.deepStrictEqual(decided("lock/hold", [1, 1, 1, 0, failed]), 1)
-    assert.deepStrictEqual(decided("lock/hold", [1, 1, 1, pending, pending]), 1)
+    assert.deepStrictEqual(decided("lock/raise_token", [1, 1, 1, 0, failed]), 1)
+    assert.deepStrictEqual(decided("lock/raise_token", [1, 1, 1, pending, pending]), 1)
     assert.deepStrictEqual(decided("lock/raise_token", [1, pending, 1]), 1)
   })
 
   it("An operation on a quorum is refused when a majority can no longer confirm it", () => {
-    assert.deepStrictEqual(decided("lock/hold", [0, 0, 0, 1, 1]), 0)
-    assert.deepStrictEqual(decided("lock/hold", [0, 0, 0, pending, pending]), 0)
-    assert.deepStrictEqual(decided("lock/hold", [0, -1, 1]), -1)
+    assert.deepStrictEqual(decided("lock/raise_token", [0, 0, 0, 1, 1]), 0)
+    assert.deepStrictEqual(decided("lock/raise_token", [0, 0, 0, pending, pending]), 0)
+    assert.deepStrictEqual(decided("lock/raise_token", [0, -1, 1]), -1)
   })
 
   it("An operation on a quorum is open while members that have not answered could decide it", () => {
-    assert.deepStrictEqual(decided("lock/hold", [1, 1, 0, 0, pending]), "waits")
-    assert.deepStrictEqual(decided("lock/hold", [1, pending, pending]), "waits")
-    assert.deepStrictEqual(decided("lock/hold", [failed, failed, pending]), "waits")
+    assert.deepStrictEqual(decided("lock/raise_token", [1, 1, 0, 0, pending]), "waits")
+    assert.deepStrictEqual(decided("lock/raise_token", [1, pending, pending]), "waits")
+    assert.deepStrictEqual(decided("lock/raise_token", [failed, failed, pending]), "waits")
   })
 
   it("An operation on a quorum is undecided if members that failed could have decided it", () => {
-    assert.deepStrictEqual(decided("lock/hold", [1, 1, 0, failed, failed]), "undecided")
-    assert.deepStrictEqual(decided("lock/hold", [0, 1, failed]), "undecided")
-    assert.deepStrictEqual(decided("lock/hold", [1, failed, failed]), "undecided")
+    assert.deepStrictEqual(decided("lock/raise_token", [1, 1, 0, failed, failed]), "undecided")
+    assert.deepStrictEqual(decided("lock/raise_token", [0, 1, failed]), "undecided")
+    assert.deepStrictEqual(decided("lock/raise_token", [1, failed, failed]), "undecided")
     assert.deepStrictEqual(decided("lock/inspect", [[-2, null, []], failed, failed]), "undecided")
   })
 

@@ -221,7 +221,9 @@ describe("waiting outlives a failed re-entry:", () => {
         as(service)(Lock.withOwner(Effect.all([section, section], { concurrency: "unbounded" })))
       )
       yield* pass(1)
-      server.refuses = (operation) => operation === "lock/hold"
+      // the first extends what was handed over
+      let renewals = 0
+      server.refuses = (operation) => operation === "lock/renew" && renewals++ > 0
       yield* Fiber.interrupt(rival)
       yield* pass(3)
       assert.isUndefined(waiters.pollUnsafe())

@@ -3,8 +3,8 @@
  */
 import { failure } from "../kit/exits.ts"
 import { assert } from "@effect/vitest"
-import { Effect, Exit, Fiber, Scope } from "effect"
-import { Lock } from "effect-redis-lock"
+import { Duration, Effect, Exit, Fiber, Option, Scope } from "effect"
+import { FairLock, Lock, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
@@ -76,4 +76,90 @@ test("awaitLost of an inner hold that was lost before its release still reports 
     assert.strictEqual((yield* Effect.flip(inner.release))._tag, "LockLost")
     assert.strictEqual((yield* Effect.flip(inner.awaitLost)).reason, "NotOwner")
   }).pipe(Effect.scoped, as(yield* clientOf(server)))
+})
+
+test("An inner section ends though Redis cannot be reached", function* () {
+  const server = yield* testStore()
+  const { readLock, writeLock } = ReadWriteLock.make("rw")
+  for (const lock of [Lock.make("a"), readLock, writeLock]) {
+    yield* Effect.gen(function* () {
+      yield* Lock.withLock(
+        Effect.sync(() => void (server.isDown = true)),
+        lock
+      )
+      server.isDown = false
+    }).pipe(Lock.withLock(lock), as(yield* clientOf(server)))
+    assert.isTrue(yield* server.isFree(lock.name))
+  }
+})
+
+const { readLock, writeLock } = ReadWriteLock.make("a")
+
+for (const [what, lock, renewal] of [
+  ["a lock", Lock.make("a"), "lock/renew"],
+  ["a fair lock", FairLock.make("a"), "lock/renew"],
+  ["a read lock", readLock, "read_lock/renew"],
+  ["a write lock", writeLock, "lock/renew"]
+] as const) {
+  test(`A re-entry of ${what} takes one command, its end and the count none, and the lease stays`, function* () {
+    const server = yield* testStore()
+    yield* Effect.gen(function* () {
+      server.operations.length = 0
+      assert.strictEqual(yield* Lock.withLock(Lock.holdCount(lock), lock, { leaseTime: "1 minute" }), 2)
+      assert.isTrue(yield* Lock.isHeldByCurrentOwner(lock))
+      assert.deepStrictEqual(server.operations, [renewal])
+      assert.isAbove(Duration.toSeconds(yield* (yield* Lock.currentHolding(lock)).remaining), 50)
+      const { holders } = yield* Lock.inspect(lock)
+      assert.deepStrictEqual(
+        holders.map(({ holdCount, remaining }) => [holdCount, Duration.toSeconds(remaining!)]),
+        [[1, 60]]
+      )
+    }).pipe(Lock.withLock(lock, { leaseTime: "5 seconds" }), as(yield* clientOf(server)))
+    assert.isTrue(yield* server.isFree("a"))
+  })
+}
+
+test("A lock whose only renewed hold has ended is not renewed any more, and lasts as long as that has asked for", function* () {
+  const server = yield* testStore()
+  const section = yield* Lock.withLock(Effect.sleep("5 seconds"), "a").pipe(
+    Effect.andThen(Effect.never),
+    Lock.withLock("a", { leaseTime: "10 seconds" }),
+    as(yield* clientOf(server)),
+    background
+  )
+  yield* TestClock.adjust("29 seconds")
+  assert.isUndefined(section.pollUnsafe())
+  yield* TestClock.adjust("1 second")
+  const exit = section.pollUnsafe()
+  assert.isDefined(exit)
+  assert.deepInclude(failure(exit!), { _tag: "LockLost", reason: "Expired" })
+})
+
+test("A reader whose inner hold ends while Redis cannot be reached counts on nothing that Redis does not keep", function* () {
+  const server = yield* testStore()
+  const [reader, writer] = [as(yield* clientOf(server)), as(yield* clientOf(server))]
+  const enter = Effect.fnUntraced(function* (leaseTime: Duration.Input) {
+    const scope = yield* Scope.make()
+    const holding = yield* Scope.provide(Lock.scoped(readLock, { leaseTime }), scope)
+    return { holding, end: Scope.close(scope, Exit.void) }
+  })
+  yield* Effect.gen(function* () {
+    const outer = yield* enter("5 seconds")
+    const inner = yield* enter("5 seconds")
+    const long = yield* enter("1 minute")
+    server.isDown = true
+    const ending = yield* background(inner.end)
+    yield* TestClock.adjust("10 millis")
+    server.isDown = false
+    const last = yield* enter("1 minute")
+    yield* TestClock.adjust("1 second")
+    yield* Fiber.join(ending)
+    yield* last.end
+    yield* TestClock.adjust("5 seconds")
+    yield* long.holding.ensureHeld
+    assert.isTrue(Option.isNone(yield* writer(Lock.withLockIfAvailable(Effect.void, writeLock))))
+    yield* outer.end
+    yield* long.end
+    assert.isTrue(yield* server.isFree("a"))
+  }).pipe(Lock.withOwner, reader)
 })

@@ -77,8 +77,6 @@ describe("a section whose work is done, while its release is not confirmed", () 
   }
   for (const [what, section] of Object.entries(sections)) {
     test(`A retry of transient failures does not do the work under ${what} twice`, function* () {
-      // the outer section has failed by the release of the inner one
-      if (what === "a re-entry") expectWarning(/^The lock's release went wrong after its section had failed\./)
       const [server, service] = yield* storeWith({ releaseTimeout: "1 second", watchdogLeaseTime: "1 minute" })
       let runs = 0
       const work = Effect.sync(() => {

@@ -55,7 +55,7 @@ const suite = <E>(where: string, stores: Layer.Layer<LockStore.LockStore, E>) =>
       "A reader's re-entry that is interrupted takes no lease from another that was sent at the same time",
       function* () {
         const { canWrite, lock, store } = yield* setUp
-        const service = yield* clientOf({ store: gated(store, "read_lock/hold", 1, "command", Effect.never) })
+        const service = yield* clientOf({ store: gated(store, "read_lock/renew", 1, "command", Effect.never) })
         yield* Effect.gen(function* () {
           const [outer, inner, never] = [yield* Scope.make(), yield* Scope.make(), yield* Scope.make()]
           yield* holdingIn(lock.readLock, outer, { leaseTime: "1 minute" })
@@ -76,7 +76,7 @@ const suite = <E>(where: string, stores: Layer.Layer<LockStore.LockStore, E>) =>
       function* () {
         const { canWrite, lock, store } = yield* setUp
         const gate = yield* Deferred.make<void>()
-        const service = yield* clientOf({ store: gated(store, "read_lock/hold", 1, "reply", Deferred.await(gate)) })
+        const service = yield* clientOf({ store: gated(store, "read_lock/renew", 1, "reply", Deferred.await(gate)) })
         yield* Effect.gen(function* () {
           const [outer, inner] = [yield* Scope.make(), yield* Scope.make()]
           const first = yield* holdingIn(lock.readLock, outer)
@@ -104,7 +104,7 @@ const suite = <E>(where: string, stores: Layer.Layer<LockStore.LockStore, E>) =>
         store: wrappedStore(store, (request) =>
           Effect.suspend(() => {
             const run = request.run()
-            if (request.operation !== "read_lock/hold" || !first) return run
+            if (request.operation !== "read_lock/renew" || !first) return run
             first = false
             // on its way over a connection of its own, whatever becomes of the caller
             return Effect.andThen(
@@ -254,7 +254,7 @@ describe("a reply that is read after the lease is over", () => {
   testJumping("A re-entry whose reply is read after the lease is over begins no inner section", function* (jump) {
     const rivals = yield* Scope.make()
     const service = yield* clientOf(
-      yield* blockedAfter(jump, "lock/hold", (rival) =>
+      yield* blockedAfter(jump, "lock/renew", (rival) =>
         Effect.orDie(Scope.provide(Lock.scoped("a"), rivals).pipe(as(rival)))
       )
     )

@@ -9,7 +9,7 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel; each client also subscribes to <channel>:<client>
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+-- KEYS[4]  { reader = epoch milliseconds at which its lease ends }, our own zset
 -- KEYS[5]  the places: { field that its hold will have in the hash = when it got its
 --          place, microseconds }, our own zset. What has 4000000000000000 added to its score is no
 --          place: { <field of a writer>:asked = when it last asked }, and '' (see last_turn.lua)

@@ -6,7 +6,7 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  its channel; each client also subscribes to <channel>:<client>
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+-- KEYS[4]  { reader = epoch milliseconds at which its lease ends }, our own zset
 -- KEYS[5], KEYS[6] and ARGV[4] as in hand_over_sides.lua
 -- ARGV[2]  PUBLISH, or SPUBLISH
 -- ARGV[3]  the lease of an owner that it is handed over to, milliseconds; '' for a lock that is

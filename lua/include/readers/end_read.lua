@@ -4,7 +4,7 @@
 --
 -- KEYS[1]  the lock
 -- KEYS[3]  the stem of the holds' keys: <stem>:<owner>:rwlock_timeout:<number>
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+-- KEYS[4]  { reader = epoch milliseconds at which its lease ends }, our own zset
 
 if redis.call('HGET', KEYS[1], 'mode') == 'write' then
   return 1

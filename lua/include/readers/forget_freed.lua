@@ -2,7 +2,7 @@
 -- has freed the lock since, and they are its former readers.
 --
 -- KEYS[1]  the lock
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+-- KEYS[4]  { reader = epoch milliseconds at which its lease ends }, our own zset
 
 local noted = redis.call('ZRANGE', KEYS[4], -1, -1)[1]
 if noted and redis.call('HEXISTS', KEYS[1], noted) == 0 then

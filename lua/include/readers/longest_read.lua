@@ -7,7 +7,7 @@
 -- hash, and are in its slot.
 --
 -- KEYS[1]  the lock
--- KEYS[4]  { reader = epoch milliseconds at which the last of its holds ends }, our own zset
+-- KEYS[4]  { reader = epoch milliseconds at which its lease ends }, our own zset
 
 local function longest_read(stem)
   -- all fields but the mode

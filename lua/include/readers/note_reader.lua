@@ -1,7 +1,7 @@
 -- Defines note_reader(readers, owner, lock, lease): notes for a reader that is noted
 -- already that it holds until `lease` milliseconds from now, unless a later time is noted.
--- Any other reader is not noted, as its other holds might end later. The notes live as long
--- as the lock.
+-- Any other reader is not noted, as its lease might end later. The notes live as long as the
+-- lock.
 --
 -- Needs the local `time`, the server's, from the TIME command.
 

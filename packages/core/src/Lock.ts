@@ -528,27 +528,31 @@ const remainingOf = (holders: ReadonlyArray<HolderState>): Option.Option<Duratio
       )
 
 /**
- * How many times the current owner holds the lock, according to Redis; zero when it does not.
+ * How many times the current owner holds the lock, re-entries included; zero when it does not hold it, or its lease is over. Only this process
+ * counts them, and no command is sent.
  *
- * Fails with `LockStoreError` when the request to Redis failed, with `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `InvalidLockName` and `InvalidLockOptions`.
  *
  * @category getters
  * @since 0.1.0
  */
-export const holdCount = <L extends LockOrName>(lock: L): Effect.Effect<number, CommandError, Services<L>> =>
+export const holdCount = <L extends LockOrName>(
+  lock: L
+): Effect.Effect<number, InvalidLockName | InvalidLockOptions, Services<L>> =>
   using(lock, (impl, fiber) => impl.holdCount(fiber))
 
 /**
- * Whether the running code is the holder of the lock, according to Redis and the deadline of its holding.
+ * Whether the running code is the holder of the lock, by the deadline of its holding. No command is sent.
  *
- * Fails with `LockStoreError` when the request to Redis failed, with `InvalidLockName` and `InvalidLockOptions` before any command.
+ * Fails with `InvalidLockName` and `InvalidLockOptions`.
  *
  * @category getters
  * @since 0.1.0
  */
 export const isHeldByCurrentOwner = <L extends LockOrName>(
   lock: L
-): Effect.Effect<boolean, CommandError, Services<L>> => Effect.map(holdCount(lock), (count) => count > 0)
+): Effect.Effect<boolean, InvalidLockName | InvalidLockOptions, Services<L>> =>
+  Effect.map(holdCount(lock), (count) => count > 0)
 
 /**
  * Releases the lock, whoever holds it, and wakes a waiter. Returns `false` if it was free. A holder in this client notices at once; so does

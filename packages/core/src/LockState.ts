@@ -49,7 +49,7 @@ export interface LockState {
 export interface HolderState {
   /** `<client uuid>:<id>`, and after the release of a lock that its `minHold` keeps, `<owner>:kept`. */
   readonly owner: string
-  /** How many times it holds the lock. */
+  /** How many times it holds the lock, if it is a thread in Java. Clients of this library count re-entries themselves; theirs is 1. */
   readonly holdCount: number
   /** `read` and `write` are the sides of a read-write lock. */
   readonly mode: "exclusive" | "read" | "write"

@@ -146,7 +146,7 @@ const ask = (
         const failure = grantedTooLate(name, command.operation.name, now - sentAt, leaseMillis)
         return Effect.andThen(rollback(ownerRef, leaseMillis), Effect.fail(failure))
       }
-      const granted = lease.begin(new PermitHold(lease, request))
+      const granted = lease.add(new PermitHold(lease, request))
       if (isHeld) client.remember(request, granted, startedAt)
       else client.telemetry.of(kind.name).acquiredForAnybody(now - startedAt)
       return Effect.succeed({ granted, reply })

@@ -161,7 +161,7 @@ export const acquireOnce = <A, E>(
         const transient = waits && isRetryable(failure) ? failure : undefined
         return failed(ask, outcomes, transient, rollback(ask, leaseMillis), Effect.fail(failure))
       }
-      const hold = client.remember(request, lease.begin(new Hold(lease, request)), ask.startedAt)
+      const hold = client.remember(request, lease.add(new Hold(lease, request)), ask.startedAt)
       // only now: a waiter that is resumed here runs at once, and must see that this process holds the lock
       outcomes.onSettled?.(true)
       return begun(hold, outcomes)
@@ -230,7 +230,7 @@ export const takeOver = (request: AcquireRequest, grant: Grant, startedAt: numbe
   const lease = Lease.granted(request, { ...grant, sentAt: now - since }, now)
   if (lease === undefined) return undefined
   lease.unconfirmed = leaseMillis
-  const hold = lease.begin(new Hold(lease, request))
+  const hold = lease.add(new Hold(lease, request))
   // without a connection no section begins: it could not keep the lock
   return client.watchdog.confirm(lease) ? client.remember(request, hold, startedAt) : undefined
 }

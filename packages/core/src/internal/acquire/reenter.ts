@@ -6,8 +6,9 @@ import { LockReentered, LockStoreError } from "../../LockError.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Lease } from "../hold/Lease.ts"
 import { rollbackHold } from "../hold/rollback.ts"
+import { failureOf } from "../store/commands.ts"
 import { transientFailure } from "../store/failures.ts"
-import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
+import { StoreCommand, undecided } from "../store/operations/StoreOperation.ts"
 import { Outage } from "../wait/Outage.ts"
 import { acquireOnce, type AcquireRequest, Ask, ownLease, type Restore } from "./ask.ts"
 import { pauseAfterFailure } from "./untilServed.ts"
@@ -31,17 +32,12 @@ export const reenterOr = <A, E>(
       ? Effect.fail(new LockReentered({ lock: name, attempt: "upgrade" }))
       : otherwise()
   }
-  const again = () => reenterOr(request, restore, waitsUntil, otherwise, outage)
   const readsUnder = own.kind.mode !== kind.mode
-  if (!readsUnder) {
-    if (!kind.reentrant) return Effect.fail(new LockReentered({ lock: name, attempt: "reenter" }))
-    const left = own.innerReleaseUntil - client.now()
-    // an inner release that may still take effect would end the new hold instead of its own
-    if (left >= 0) return Effect.andThen(restore(Effect.sleep(left + 1)), Effect.suspend(again))
-  }
+  if (!readsUnder && !kind.reentrant) return Effect.fail(new LockReentered({ lock: name, attempt: "reenter" }))
   const entered = readsUnder ? readUnder(own, request, restore) : addHold(request, own, restore)
   return Effect.matchCauseEffect(entered, {
-    onSuccess: (hold) => (hold === undefined ? again() : Effect.succeed(hold)),
+    onSuccess: (hold) =>
+      hold === undefined ? reenterOr(request, restore, waitsUntil, otherwise, outage) : Effect.succeed(hold),
     onFailure: (cause) => {
       const left = waitsUntil - client.now()
       const failure = transientFailure(cause)
@@ -78,32 +74,34 @@ const readUnder = (
     })
   })
 
-/** Adds a hold to a lease; undefined if the lease turns out to be lost. */
+/**
+ * Adds a hold to a lease, which counts once a renewal of that lease is confirmed; undefined if the lease turns out to be lost. Redis learns of no
+ * hold: after a failure, the lease may at most be longer.
+ */
 const addHold = (
   request: AcquireRequest,
   lease: Lease,
   restore: Restore
 ): Effect.Effect<Hold | undefined, LockStoreError> =>
   Effect.suspend(() => {
-    const { client, kind, leaseMillis } = request
-    const hold = new Hold(lease, request)
-    const command = acknowledgedBy(kind.addHold(lease, lease.add(hold), leaseMillis), request)
+    const { acknowledge, client, kind, leaseMillis } = request
+    const hold = lease.add(new Hold(lease, request))
+    const { args, keys, operation } = kind.renew([lease], leaseMillis)
+    // like a grant
+    const command = new StoreCommand(operation, keys, args, acknowledge)
     const sentAt = client.now()
     lease.asksFor(leaseMillis, sentAt)
-    client.underWay++
+    client.tracking.wrote(lease)
     return Effect.matchCauseEffect(restore(client.run(command)), {
-      onSuccess: (reply) => {
-        client.underWay--
-        const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis, hold) : lease.lose("NotOwner", client.now())
-        if (lost !== undefined) return Effect.as(rollbackHold(hold), undefined)
+      onSuccess: ([reply]) => {
+        if (reply === undecided) return Effect.andThen(rollbackHold(hold), Effect.fail(failureOf(command, "TimedOut")))
+        const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis) : lease.lose("NotOwner", client.now())
+        if (lost !== undefined) return Effect.andThen(rollbackHold(hold), Effect.undefined)
         lease.keepFor(request.minHoldMillis)
         client.watchdog.watch(lease)
         client.lines.wakeOwners(hold)
         return Effect.succeed(hold)
       },
-      onFailure: (cause) => {
-        client.underWay--
-        return Effect.andThen(rollbackHold(hold), Effect.failCause(cause))
-      }
+      onFailure: (cause) => Effect.andThen(rollbackHold(hold), Effect.failCause(cause))
     })
   })

@@ -13,7 +13,7 @@ import { checkLease, parsePeriod } from "../options/acquireOptions.ts"
 import { printsAs } from "../report/shown.ts"
 import { afterWork } from "../store/failures.ts"
 import type { Identity, Lease, LeaseEntry } from "./Lease.ts"
-import { free, removeHold } from "./release.ts"
+import { free } from "./release.ts"
 
 /**
  * The result of an acquisition: one hold, or the holds of all members. A body can run under it.
@@ -100,7 +100,6 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
   by: Identity
   released = false
   outlived = false
-  own: LeaseEntry["own"] = undefined
 
   constructor(lease: Lease, { identity, isRenewed }: HoldTerms) {
     super()
@@ -158,7 +157,7 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
     })
   }
 
-  /** Ends it; the last one frees the lock. */
+  /** Ends it. The last one frees the lock; of any other Redis need not know. */
   releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
     if (this.released) return Effect.void
     this.released = true
@@ -167,12 +166,12 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
       lease.remove(this)
       return free(lease)
     }
-    // before the lease of this hold is gone
     const lost = lease.checkLost(lease.client.now())
-    const number = lease.remove(this)
+    lease.remove(this)
     if (lost !== undefined) return Effect.fail(lost)
     this.outlived = true
-    return removeHold(lease, number)
+    lease.client.watchdog.reschedule(lease)
+    return Effect.void
   }
 
   onLost(listener: () => void): () => void {

@@ -34,14 +34,6 @@ export interface LeaseEntry {
   released: boolean
   /** Whether its release left the lock to other holds: a loss after that is none of its own. */
   outlived: boolean
-  /** The lease of its own that a reader's hold has; undefined before Redis has confirmed it, and for all other holds. */
-  own: OwnLease | undefined
-}
-
-/** Times on the monotonic clock. */
-interface OwnLease {
-  deadline: number
-  readonly confirmedAt: number
 }
 
 /** What Redis has granted. */
@@ -68,24 +60,17 @@ export class Lease implements Due, OwnerRef {
   deadline: number
   /**
    * Until when Redis may keep the lock for us beyond the deadline: a re-entry or a renewal may have been granted a longer
-   * lease without our knowledge, and a reader's inner hold outlives the loss of the outer one.
+   * lease without our knowledge.
    */
   #mayLastUntil = 0
   /**
-   * Until when the release of an inner hold whose outcome is unknown may still take effect: it would end a hold that is added
-   * before then. -1 if there is none.
-   */
-  innerReleaseUntil = -1
-  /**
-   * Its holds, in the order of their numbers in Redis: from when their commands are sent until they begin to release. Few locks are ever
-   * re-entered.
+   * Its holds, outermost first: from when their commands are sent until they begin to release. Redis does not know how many there are: an
+   * owner id belongs to one lease, so nobody else can re-enter it. Few locks are ever re-entered.
    */
   #first: LeaseEntry | undefined = undefined
   #others: Array<LeaseEntry> | undefined = undefined
   /** Another lease of the same lock in this client: of another reader. */
   alongside: Lease | undefined = undefined
-  /** How often a hold has begun or ended. Each of these commands carries the number of holds. */
-  changes = 0
   /** Holds without a fixed lease: while there are any, the watchdog renews. */
   renewedHolds = 0
   /** Until when the lock stays taken even if it is released before, on the monotonic clock; 0 if it does not. */
@@ -153,23 +138,6 @@ export class Lease implements Due, OwnerRef {
   find(f: (hold: LeaseEntry) => boolean): LeaseEntry | undefined {
     const first = this.#first
     return first !== undefined && f(first) ? first : this.#others?.find(f)
-  }
-
-  get #all(): ReadonlyArray<LeaseEntry> {
-    return this.#first === undefined ? [] : [this.#first, ...(this.#others ?? [])]
-  }
-
-  /**
-   * Until when all of its holds have a lease, or all that the watchdog renews: a reader's holds have separate ones, and the one that ends first
-   * decides when to renew. A reader may have thousands of holds, and each of them asks.
-   */
-  firstEnd(ofRenewed: boolean): number {
-    let end = this.deadline
-    if (this.kind.mode !== "read") return end
-    for (const { own, renewed } of this.#all) {
-      if (own !== undefined && (renewed || !ofRenewed)) end = Math.min(end, own.deadline)
-    }
-    return end
   }
 
   /** When it is lost without another renewal, or in spite of one: at its deadline, or when it has been held for its `maxHold`. */
@@ -299,80 +267,40 @@ export class Lease implements Due, OwnerRef {
     return Math.max(this.deadline, this.#mayLastUntil)
   }
 
-  /** Counts the outermost hold, which Redis has granted. */
-  begin<H extends LeaseEntry>(outermost: H): H {
-    this.#first = outermost
-    if (outermost.renewed) this.renewedHolds = 1
-    if (this.kind.mode === "read") outermost.own = { deadline: this.deadline, confirmedAt: this.acquiredAt }
-    return outermost
-  }
-
   /** From now on the lock is to be taken for so long at least. */
   keepFor(millis: number): void {
     if (millis > 0) this.keptUntil = Math.max(this.keptUntil, this.client.now() + millis)
   }
 
-  /** Counts a re-entry whose command is about to be sent; the result is its number in Redis. */
-  add(hold: LeaseEntry): number {
+  /** Counts a hold: the outermost, which Redis has granted, or a re-entry whose command is about to be sent. */
+  add<H extends LeaseEntry>(hold: H): H {
     if (hold.renewed) this.renewedHolds++
-    this.changes++
     if (this.#first === undefined) this.#first = hold
     else (this.#others ??= []).push(hold)
-    return this.holds
+    return hold
   }
 
-  /** Ends a hold, and a reader's lease with it. Returns its number, which the newest hold takes over. */
-  remove(hold: LeaseEntry): number {
+  /** Ends a hold. The lease stays as long as it is. */
+  remove(hold: LeaseEntry): void {
     if (hold.renewed) this.renewedHolds--
-    this.changes++
     const others = this.#others ?? []
-    const index = others.indexOf(hold)
-    const newest = others.pop()
-    if (hold === this.#first) this.#first = newest
-    else if (newest !== hold) others[index] = newest!
-    if (this.kind.mode === "read") this.#setReadDeadline()
-    return index + 2
+    if (hold === this.#first) this.#first = others.shift()
+    else others.splice(others.indexOf(hold), 1)
   }
 
   /**
-   * Redis confirmed a lease that was asked for at `sentAt`, for one hold or for all, and the reply is read now. The result is the
-   * loss, if the lock's lease was over before; no deadline is lowered.
+   * Redis confirmed a lease that was asked for at `sentAt`, and the reply is read now. The result is the loss, if the lock's lease was over
+   * before; no deadline is lowered.
    */
-  confirm(sentAt: number, leaseMillis: number, hold?: LeaseEntry): LockLost | undefined {
+  confirm(sentAt: number, leaseMillis: number): LockLost | undefined {
     const now = this.client.now()
     // nothing can have ended an unconfirmed lease that Redis has extended
     const lost = this.unconfirmed === undefined ? this.checkLost(now) : this.lost
     if (lost !== undefined) return lost
-    // a re-entry with a shorter lease is no answer, nor is a reader's, whose holds have leases of their own
-    const isOwn = hold !== undefined && this.kind.mode === "read"
-    if (!isOwn && this.unconfirmed !== undefined && leaseMillis >= this.unconfirmed) this.unconfirmed = undefined
-    const deadline = deadlineOf(sentAt, leaseMillis)
-    if (this.kind.mode !== "read") {
-      this.deadline = Math.max(this.deadline, deadline)
-      return this.checkLost(now)
-    }
-    if (hold !== undefined) {
-      hold.own = { deadline, confirmedAt: now }
-    } else {
-      for (const { own } of this.#all) {
-        // a hold whose command may have come after the renewal was not renewed
-        if (own !== undefined && own.confirmedAt <= sentAt) own.deadline = Math.max(own.deadline, deadline)
-      }
-    }
-    this.#setReadDeadline()
+    // a re-entry with a shorter lease is no answer
+    if (this.unconfirmed !== undefined && leaseMillis >= this.unconfirmed) this.unconfirmed = undefined
+    this.deadline = Math.max(this.deadline, deadlineOf(sentAt, leaseMillis))
     return this.checkLost(now)
-  }
-
-  /**
-   * Each hold of a reader has a lease of its own. While none of them is confirmed, nothing is known beyond what the holds before
-   * them had.
-   */
-  #setReadDeadline(): void {
-    let deadline = Number.NEGATIVE_INFINITY
-    for (const { own } of this.#all) if (own !== undefined) deadline = Math.max(deadline, own.deadline)
-    // a server that was not told that a hold has ended keeps it
-    this.#mayLastUntil = Math.max(this.#mayLastUntil, this.deadline)
-    if (deadline > Number.NEGATIVE_INFINITY) this.deadline = deadline
   }
 }
 

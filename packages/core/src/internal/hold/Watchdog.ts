@@ -11,7 +11,7 @@ import type { LockClient } from "../client/LockClient.ts"
 import { deadlineOf, leaseUntil } from "../options/acquireOptions.ts"
 import { failureOf } from "../store/commands.ts"
 import type { Leases } from "../store/operations/lock.ts"
-import type { StoreCommand } from "../store/operations/StoreOperation.ts"
+import { type StoreCommand, undecided } from "../store/operations/StoreOperation.ts"
 import { fromCallback, start } from "../store/startable.ts"
 import { type Alarm, DueQueue } from "../time/clock.ts"
 import type { Lease } from "./Lease.ts"
@@ -48,18 +48,18 @@ export class Watchdog implements Alarm {
     return this.#queue.size
   }
 
-  /** Begins to watch, or takes note of a changed deadline or of holds that came or went. */
+  /** Begins to watch, or takes note of a changed deadline. */
   watch(lease: Lease): void {
     if (!lease.kind.isLeased) return
     this.#client.tracking.wrote(lease)
-    if (lease.unconfirmed === undefined) this.#schedule(lease)
+    this.reschedule(lease)
   }
 
-  #schedule(lease: Lease): void {
-    this.#put(
-      lease,
-      lease.renewedHolds > 0 ? Math.min(lease.endsAt, lease.firstEnd(true) - this.#leadMillis) : lease.deadline
-    )
+  /** Takes note of a changed deadline, or of a hold that came or went. */
+  reschedule(lease: Lease): void {
+    if (lease.unconfirmed !== undefined) return
+    const { deadline, endsAt, renewedHolds } = lease
+    this.#put(lease, renewedHolds > 0 ? Math.min(endsAt, deadline - this.#leadMillis) : deadline)
   }
 
   /**
@@ -96,13 +96,12 @@ export class Watchdog implements Alarm {
   }
 
   /**
-   * {@link verify} for leases that somebody may have shortened: extends them again, until Redis keeps them as long as they last here; of a
-   * reader with several holds, as long as all of them do.
+   * {@link verify} for leases that somebody may have shortened: extends them again, until Redis keeps them as long as they last here.
    */
   verifyLength(leases: ReadonlyArray<Lease>): void {
     const now = this.#client.now()
     this.inBatches(held(leases, now), batchSize, (batch) => {
-      const lengths = batch.map((lease) => Math.max(0, leaseUntil(lease.firstEnd(false), now)))
+      const lengths = batch.map((lease) => Math.max(0, leaseUntil(lease.deadline, now)))
       for (let i = 0; i < batch.length; i++) batch[i]!.asksFor(lengths[i]!, now)
       this.#verify(batch, lengths)
     })
@@ -221,9 +220,9 @@ export class Watchdog implements Alarm {
         else if (lease.confirm(sentAt, leaseMillis) === undefined) {
           lease.renewalFailure = undefined
           lease.renewals--
-          if (lease.unconfirmed === undefined) this.#schedule(lease)
+          this.reschedule(lease)
           // its holder has extended it to less than was asked for
-          else this.#put(lease, Math.min(lease.endsAt, this.#client.now() + 100))
+          if (lease.unconfirmed !== undefined) this.#put(lease, Math.min(lease.endsAt, this.#client.now() + 100))
         }
       }
       then?.(exit, command)
@@ -245,9 +244,6 @@ export class Watchdog implements Alarm {
     this.#put(lease, Math.min(lease.endsAt, now + interval * (0.1 + 0.1 * Math.random())))
   }
 }
-
-/** The reply to a renewal that no majority of a quorum has decided. */
-const undecided = -1
 
 const noMajority = "no majority of the servers confirmed the renewal"
 

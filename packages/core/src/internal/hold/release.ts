@@ -1,5 +1,5 @@
 /**
- * Ends holds: an inner one by its own command, the last one by freeing the lock.
+ * Frees locks whose last hold has ended.
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -14,41 +14,6 @@ import * as lock from "../store/operations/lock.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import { start } from "../store/startable.ts"
 import type { HandOver, Lease, LeaseEntry } from "./Lease.ts"
-
-/**
- * Ends an inner hold: the outer ones stay. After a failure it is retried within the lease and the release timeout, but not once
- * other holds have begun or ended, as their commands carry the number of holds. Eventually the outermost release frees all of them.
- */
-export const removeHold = (lease: Lease, number: number): Effect.Effect<void, LockLost | LockStoreError> => {
-  const { client, kind } = lease
-  client.watchdog.watch(lease)
-  const command = kind.removeHold(lease, lease.holds, number)
-  const { changes } = lease
-  const noteLate = (cause: Cause.Cause<LockStoreError>) =>
-    Effect.sync(() => {
-      // for other modes it only writes the count, and ends no hold
-      if (kind.mode === "read" && mayHaveRun(cause)) {
-        lease.innerReleaseUntil = client.now() + client.store.commandLifeMillis
-      }
-    })
-  const until = client.now() + client.options.releaseTimeoutMillis
-  const send = Effect.suspend((): Effect.Effect<number, LockStoreError> => {
-    if (lease.changes !== changes) return Effect.succeed(1)
-    client.tracking.wrote(lease)
-    return sendWithin(lease, Effect.tapCause(client.run(command), noteLate), until - client.now())
-  })
-  const repeated = retryRelease(send, (pause) => client.now() + pause < until && lease.isHeld(client.now()))
-  return Effect.matchEffect(repeated, {
-    onSuccess: (reply): Effect.Effect<void, LockLost> =>
-      reply >= 1 ? Effect.void : Effect.fail(lease.lose("NotOwner", client.now())),
-    onFailure: (error): Effect.Effect<void, LockLost | LockStoreError> => {
-      if (error.reason === "WrongType") return Effect.fail(lease.lose("NotOwner", client.now()))
-      if (!isFinal(error)) client.gaveUp.at = client.now()
-      const lost = lease.checkLost(client.now())
-      return Effect.fail(lost ?? unconfirmed(lease, error, "the holds around it keep the lock"))
-    }
-  })
-}
 
 /** Frees the lock: the last hold has ended. */
 export const free = (lease: Lease): Effect.Effect<void, LockLost | LockStoreError> => {

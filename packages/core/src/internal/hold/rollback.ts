@@ -1,5 +1,5 @@
 /**
- * Takes back what a request may have created: an acquisition with unknown outcome, a re-entry, a place in a queue.
+ * Takes back what a request may have created: an acquisition with unknown outcome, a place in a queue.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -187,7 +187,7 @@ export const releaseAgainAfter = ({ lease }: Hold, until: number, leaseMillis: n
   )
 }
 
-/** Takes back a hold that nobody has been given: a re-entry that may have succeeded without our knowledge, or an unannounced election. */
+/** Takes back a hold that nobody has been given: a re-entry that has failed, or an unannounced election. */
 export const rollbackHold = (hold: Hold): Effect.Effect<void> =>
   Effect.suspend(() => inBackground(hold.lease, Effect.ignore(hold.releaseNow())))
 

@@ -87,10 +87,6 @@ export interface LockProtocol {
   /** The channel that a waiter subscribes to. */
   readonly channel: (keys: LockKeys, owner: string) => string
   readonly acquire: (ask: OwnerRef & AcquireParams) => StoreCommand<AcquireReply>
-  /** Adds a hold, the `count`th; replies 1, or 0 if the owner does not hold the lock. */
-  readonly addHold: (ownerRef: OwnerRef, count: number, leaseMillis: number) => StoreCommand<number>
-  /** Ends the hold of this number, so that `count` remain; replies below 1 if the owner does not hold the lock. */
-  readonly removeHold: (ownerRef: OwnerRef, count: number, number: number) => StoreCommand<number>
   /**
    * Replies 1 + the number of clients that were woken to ask if released, 0 if free, -1 if held by another owner. `publish` is the
    * command that notifies them; or the owner that the lock is left to, where it hands over; or empty to notify nobody: only for kinds that a
@@ -98,10 +94,7 @@ export interface LockProtocol {
    */
   readonly release: (ownerRef: OwnerRef, publish: string) => StoreCommand<number>
   /** Extends the leases of many owners of this mode, all in one slot; replies 1, 0, or -1 (a quorum cannot tell) for each. */
-  readonly renew: (
-    ownerRefs: ReadonlyArray<OwnerRef & { readonly holds: number }>,
-    leases: Leases
-  ) => StoreCommand<ReadonlyArray<number>>
+  readonly renew: (ownerRefs: ReadonlyArray<OwnerRef>, leases: Leases) => StoreCommand<ReadonlyArray<number>>
   /** Takes the lock from these owners, or without any from whoever holds it; replies 1, or 0 if nobody or others held it. */
   readonly forceRelease: (keys: LockKeys, publish: string, owners: ReadonlyArray<string>) => StoreCommand<number>
 }
@@ -169,8 +162,6 @@ export const reentrant: LockProtocol = {
     const tokenLifeMillis = tokenLife(client, leaseMillis)
     return lock.acquire(keys, tokenKey(kind, keys), owner, { leaseMillis, tokenLifeMillis }, ask.place)
   },
-  addHold: ({ keys, owner }, count, leaseMillis) => lock.hold(keys, owner, count, leaseMillis),
-  removeHold: ({ keys, owner }, count) => lock.hold(keys, owner, count, 0),
   release: (ownerRef, publish) => lock.release(ownerRef.keys, ownerRef.owner, publish, handOverTerms(ownerRef)),
   renew: lock.renew,
   forceRelease: lock.forceRelease
@@ -283,9 +274,6 @@ export const read = (preference: Preference): LockProtocol => ({
     const terms = { leaseMillis, waitedMillis, writer }
     return readWriteLock.acquireRead(keys, tokenKey(kind, keys), owner, terms, ask.place)
   },
-  addHold: ({ keys, owner }, count, leaseMillis) => readWriteLock.holdRead(keys, owner, count, leaseMillis),
-  removeHold: ({ client, keys, owner }, count, number) =>
-    readWriteLock.removeReadHold(keys, owner, count, number, client.store.publish),
   release: (ownerRef, publish) =>
     readWriteLock.releaseRead(ownerRef.keys, ownerRef.owner, publish, handOverTerms(ownerRef)),
   renew: readWriteLock.renewRead,
@@ -314,8 +302,6 @@ export const write: LockProtocol = {
     }
     return readWriteLock.acquireWrite(keys, tokenKey(kind, keys), owner, terms)
   },
-  addHold: ({ keys, owner }, count, leaseMillis) => lock.hold(keys, field(owner), count, leaseMillis),
-  removeHold: ({ keys, owner }, count) => lock.hold(keys, field(owner), count, 0),
   release: (ownerRef, publish) => {
     const { client, keys, owner } = ownerRef
     // what a minority of a quorum has granted is given back silently, and its client goes on waiting; others of its fibers may wait as well
@@ -348,7 +334,7 @@ export interface PermitProtocol extends LockProtocol {
 }
 
 const never = (): never => {
-  throw new Error("permits are neither acquired like locks, nor re-entered, nor force-released")
+  throw new Error("permits are neither acquired like locks, nor force-released")
 }
 
 const anyPermit = {
@@ -360,8 +346,6 @@ const anyPermit = {
   backoff: undefined,
   channel: (keys: LockKeys) => semaphoreChannel(keys.lock),
   acquire: never,
-  addHold: never,
-  removeHold: never,
   forceRelease: never
 } as const
 

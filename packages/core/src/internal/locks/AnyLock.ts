@@ -50,7 +50,8 @@ export abstract class AnyLock<R, E, T> extends Pipeable.Class {
   abstract inspect(fiber: Running): Effect.Effect<LockState, LockStoreError | Invalid>
   /** The holders of this lock, or of this side of a read-write lock. */
   abstract holders(fiber: Running): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError | Invalid>
-  abstract holdCount(fiber: Running): Effect.Effect<number, LockStoreError | Invalid>
+  /** How many holds the running code has. */
+  abstract holdCount(fiber: Running): Effect.Effect<number, Invalid>
   /** Frees the lock from these owners, or without any from its holders. */
   abstract forceRelease(
     fiber: Running,

@@ -169,15 +169,8 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     return this.#with(fiber, (client, keys) => holdersIn({ client, keys, kind, name }))
   }
 
-  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | Invalid> {
-    return this.#with(fiber, (client, keys) => {
-      const { lease } = this.#find(client, keys, fiber)
-      if (lease === undefined) return Effect.succeed(0)
-      return Effect.map(
-        holdersIn(lease),
-        (holders) => holders.find(({ owner }) => owner === lease.owner)?.holdCount ?? 0
-      )
-    })
+  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, Invalid> {
+    return this.#with(fiber, (client, keys) => Effect.succeed(this.#find(client, keys, fiber).lease?.holds ?? 0))
   }
 
   forceRelease(

@@ -109,7 +109,7 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
     )
   }
 
-  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, LockStoreError | Invalid> {
+  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, Invalid> {
     return Effect.map(
       this.#each((member) => member.holdCount(fiber)),
       (all) => (all.length === 0 ? 0 : Math.min(...all))

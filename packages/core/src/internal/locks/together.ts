@@ -73,7 +73,7 @@ export const tryAcquireTogether = (
         const lease = Lease.granted(request, { owner, token, sentAt, leaseMillis }, now)
         // it is too late for all of them
         if (lease === undefined) break
-        holds.push(client.remember(request, lease.begin(new Hold(lease, request)), sentAt))
+        holds.push(client.remember(request, lease.add(new Hold(lease, request)), sentAt))
       }
       const haveDisplaced = holds.filter(loseOthers).length > 0
       return holds.length > 0

@@ -73,9 +73,9 @@ export class LockKeys {
     return `effect_redis_lock_record:${this.holdsStem}:${use}`
   }
 
-  /** One hold of a reader; the first is number 1. */
-  readHold(owner: string, number: number): string {
-    return `${this.holdsStem}:${owner}:rwlock_timeout:${number}`
+  /** The lease of a reader. Redisson numbers the holds of one; here all share the first. */
+  readHold(owner: string): string {
+    return `${this.holdsStem}:${owner}:rwlock_timeout:1`
   }
 }
 

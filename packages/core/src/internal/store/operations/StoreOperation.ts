@@ -108,8 +108,8 @@ export interface QuorumRule<A> {
   readonly waitsForAll?: boolean
   /** Present for an acquisition, whose votes are counted separately. Its first arguments are the owner and the lease. */
   readonly acquires?: AcquireRule
-  /** What it does to the holds of the owner that is its first argument: ends the last one, adds one, or ends one that is not the last. */
-  readonly holds?: "releases" | "adds" | "removes"
+  /** Whether it releases what the owner holds that is its first argument. */
+  readonly releases?: boolean
 }
 
 interface Scale {
@@ -184,10 +184,6 @@ export const numbersReply = (raw: Reply): ReadonlyArray<number> => listReply(raw
 export const grantsOwner: Grants<AcquireReply> = ({ args, keys }, reply) =>
   typeof reply === "number" ? { key: keys[0]!, mark: `h${args[0]}`, leastMillis: leastOf(args[1]) } : undefined
 
-/** The grant of a re-entry; a lease of zero ends a hold. */
-export const grantsHold: Grants<number> = ({ args, keys }, reply) =>
-  reply === 1 && Number(args[2]) > 0 ? { key: keys[0]!, mark: `h${args[0]}`, leastMillis: leastOf(args[2]) } : undefined
-
 /** The reply of a majority that confirms, or of enough that do not; undefined if the members that failed could tip the scales. */
 const confirmed = (replies: ReadonlyArray<number>, { members, required }: Scale): number | undefined => {
   let positive = 0
@@ -211,10 +207,13 @@ export const majorityOfAll: QuorumRule<number> = { ...majority, waitsForAll: tru
 /** For the release of an owner: a majority that has run it is enough, even if a member that failed may have had the lock. */
 export const released: QuorumRule<number> = {
   combine: (replies, scale) => confirmed(replies, scale) ?? (scale.isLast ? Math.max(...replies) : undefined),
-  holds: "releases"
+  releases: true
 }
 
-/** For replies with one number per key: -1 for a key without a majority. */
+/** For a key, that no majority of a quorum has decided. */
+export const undecided = -1
+
+/** For replies with one number per key: {@link undecided} for a key without a majority. */
 export const majorityPerKey: QuorumRule<ReadonlyArray<number>> = {
   combine: (perMember, scale) => {
     const decided = perMember[0]!.map((_, i) =>
@@ -225,7 +224,7 @@ export const majorityPerKey: QuorumRule<ReadonlyArray<number>> = {
     )
     return decided.some((reply) => reply === undefined) && !scale.isLast
       ? undefined
-      : decided.map((reply) => reply ?? -1)
+      : decided.map((reply) => reply ?? undecided)
   }
 }
 

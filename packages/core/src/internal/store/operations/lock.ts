@@ -7,8 +7,8 @@ import {
   acquireReply,
   type AcquireReply,
   counted,
-  grantsHold,
   grantsOwner,
+  leastOf,
   majority,
   majorityOfAll,
   majorityPerKey,
@@ -33,18 +33,19 @@ export const operations = {
     quorum: { ...counted, acquires: { keepsTokens: true } },
     grants: grantsOwner
   }),
-  hold: operation("lock/hold", {
-    reply: numberReply,
-    quorum: majority,
-    grants: grantsHold
-  }),
   release: operation("lock/release", {
     givesBack: "owner",
     reply: numberReply,
     quorum: released
   }),
   keep: operation("lock/keep", { givesBack: "owner", reply: numberReply }),
-  renew: operation("lock/renew", { reply: numbersReply, quorum: majorityPerKey }),
+  renew: operation("lock/renew", {
+    reply: numbersReply,
+    quorum: majorityPerKey,
+    // of a re-entry, which renews one lock
+    grants: ({ args, keys }, [reply]) =>
+      reply === 1 ? { key: keys[0]!, mark: `h${args[1]}`, leastMillis: leastOf(args[0]) } : undefined
+  }),
   forceRelease: operation("lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
   raiseToken: operation("lock/raise_token", { reply: numberReply, quorum: majority }),
   found: operation("lock/found", {
@@ -110,10 +111,6 @@ export const acquireFenced = (
         [owner, leaseMillis, ...placeArguments(takesPlace)]
       )
 
-/** Sets the number of an owner's holds; replies 1, or 0 if it has none. */
-export const hold = ({ lock }: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> =>
-  new StoreCommand(operations.hold, [lock], [owner, count, leaseMillis])
-
 /** How a release hands the lock over: what the owner that it is handed over to gets. See `lua/include/hand_over/hand_over.lua`. */
 export interface HandOverTerms {
   /** Its lease, until it extends it. */
@@ -155,7 +152,7 @@ export type Leases = number | ReadonlyArray<number>
 
 export const leaseOf = (leases: Leases, index: number): number => (typeof leases === "number" ? leases : leases[index]!)
 
-/** Replies 1, 0 or -1 (a quorum cannot tell) for each owner. */
+/** Replies 1, 0 or -1 (a quorum cannot tell) for each owner. It needs no acknowledgement: a lost renewal only ends a lease early. */
 export const renew = (
   held: ReadonlyArray<{ readonly keys: LockKeys; readonly owner: string }>,
   leases: Leases
@@ -163,7 +160,8 @@ export const renew = (
   new StoreCommand(
     operations.renew,
     held.map(({ keys }) => keys.lock),
-    [leaseOf(leases, 0), ...held.map(({ owner }) => owner), ...(typeof leases === "number" ? [] : leases)]
+    [leaseOf(leases, 0), ...held.map(({ owner }) => owner), ...(typeof leases === "number" ? [] : leases)],
+    "none"
   )
 
 /** Takes it from these owners, or without any from its holder; replies 1, or 0 if nobody or others held it. */

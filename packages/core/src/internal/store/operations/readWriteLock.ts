@@ -8,7 +8,6 @@ import {
   acquireReply,
   counted,
   leastOf,
-  majority,
   majorityOfAll,
   majorityPerKey,
   numberReply,
@@ -31,22 +30,19 @@ export const operations = {
     grants: ({ args, keys }, reply) =>
       typeof reply === "number" ? { key: keys[2]!, mark: "s", leastMillis: leastOf(args[1]) } : undefined
   }),
-  holdRead: operation("read_lock/hold", {
-    reply: numberReply,
-    quorum: { ...majority, holds: "adds" },
-    grants: ({ args, keys }, reply) =>
-      reply === 1 ? { key: keys[1]!, mark: "s", leastMillis: leastOf(args[2]) } : undefined
-  }),
-  removeReadHold: operation("read_lock/remove_hold", {
-    reply: numberReply,
-    quorum: { ...majority, holds: "removes" }
-  }),
   releaseRead: operation("read_lock/release", {
     givesBack: "owner",
     reply: numberReply,
     quorum: released
   }),
-  renewRead: operation("read_lock/renew", { writesShared: false, reply: numbersReply, quorum: majorityPerKey }),
+  renewRead: operation("read_lock/renew", {
+    writesShared: false,
+    reply: numbersReply,
+    quorum: majorityPerKey,
+    // of a re-entry, which renews one reader
+    grants: ({ args, keys }, [reply]) =>
+      reply === 1 ? { key: keys[2]!, mark: "s", leastMillis: leastOf(args[0]) } : undefined
+  }),
   forceReleaseRead: operation("read_lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
   acquireWrite: operation("write_lock/acquire", {
     reply: acquireReply,
@@ -84,7 +80,7 @@ export const acquireRead = (
 ): StoreCommand<AcquireReply> =>
   new StoreCommand(
     operations.acquireRead,
-    [keys.lock, tokenKey, keys.readHold(owner, 1), keys.readers, keys.places],
+    [keys.lock, tokenKey, keys.readHold(owner), keys.readers, keys.places],
     [
       owner,
       leaseMillis,
@@ -93,14 +89,6 @@ export const acquireRead = (
       waitedMillis === undefined ? "" : Math.floor(waitedMillis * 1000),
       ...(takesPlace === undefined ? ["", 0] : placeArguments(takesPlace))
     ]
-  )
-
-/** Adds the hold of this number; replies 1, or 0 when the owner does not hold. */
-export const holdRead = (keys: LockKeys, owner: string, count: number, leaseMillis: number): StoreCommand<number> =>
-  new StoreCommand(
-    operations.holdRead,
-    [keys.lock, keys.readHold(owner, count), keys.readers],
-    [owner, count, leaseMillis]
   )
 
 /** The keys of everything that ends a hold. */
@@ -116,15 +104,6 @@ const releaseKeys = (keys: LockKeys, terms: HandOverTerms | undefined): Readonly
   terms === undefined
     ? sideKeys(keys)
     : [keys.lock, keys.readWriteChannel, keys.holdsStem, keys.readers, keys.places, terms.tokenKey]
-
-/** Ends the hold of this number, so that `count` remain; replies below 1 when the owner does not hold. */
-export const removeReadHold = (
-  keys: LockKeys,
-  owner: string,
-  count: number,
-  number: number,
-  publish: string
-): StoreCommand<number> => new StoreCommand(operations.removeReadHold, sideKeys(keys), [owner, count, publish, number])
 
 /**
  * Replies 1 + the number of clients that were woken to ask: released; 0 free; -1 held by another. With `terms` the lock goes to the owners
@@ -162,22 +141,16 @@ export const keepingPlace = (release: StoreCommand<unknown>): StoreCommand<unkno
   return operation === operations.releaseWrite ? new StoreCommand(operation, keys, [...args.slice(0, -1), ""]) : release
 }
 
-/** A reader with all its holds. */
-interface Reader {
-  readonly keys: LockKeys
-  readonly owner: string
-  readonly holds: number
-}
-
-export const renewRead = (readers: ReadonlyArray<Reader>, leases: Leases): StoreCommand<ReadonlyArray<number>> =>
+/** As `lock.renew`. */
+export const renewRead = (
+  readers: ReadonlyArray<{ readonly keys: LockKeys; readonly owner: string }>,
+  leases: Leases
+): StoreCommand<ReadonlyArray<number>> =>
   new StoreCommand(
     operations.renewRead,
-    readers.flatMap(({ holds, keys, owner }) => [
-      keys.lock,
-      keys.readers,
-      ...Array.from({ length: holds }, (_, i) => keys.readHold(owner, i + 1))
-    ]),
-    readers.flatMap(({ holds, owner }, i) => [leaseOf(leases, i), owner, holds])
+    readers.flatMap(({ keys, owner }) => [keys.lock, keys.readers, keys.readHold(owner)]),
+    readers.flatMap(({ owner }, i) => [leaseOf(leases, i), owner]),
+    "none"
   )
 
 /** Takes it from these owners, or without any from all of its side; replies 1, or 0 if nobody or others held it. */

@@ -28,16 +28,7 @@ import type { Store } from "../Store.ts"
 import { keyAt, majorityOf, type Member, memberText, type Outcome, type Outcomes, QuorumCall } from "./QuorumCall.ts"
 import { UnsettledCommands, UntoldReleases } from "./stragglers.ts"
 import { TokenBound } from "./TokenBound.ts"
-import {
-  countVotes,
-  decide,
-  denialsIn,
-  notReached,
-  repliesIn,
-  type Vote,
-  withGivenBack,
-  withoutMembers
-} from "./votes.ts"
+import { countVotes, decide, denialsIn, notReached, repliesIn, type Vote, withGivenBack } from "./votes.ts"
 
 type QuorumSettings = QuorumTimes & Pick<ClientOptions, "watchdogLeaseMillis" | "tokenRetentionMillis">
 
@@ -64,8 +55,6 @@ export class QuorumStore {
   readonly #minorities = new Map<string, { readonly owner: string; readonly since: number }>()
   /** Members at which an acquisition that has failed may still take effect, by owner. */
   readonly #unsettled = new UnsettledCommands()
-  /** Members at which the release of a reader's inner hold may still take effect: it would end a hold that was added since. */
-  readonly #unsettledInner = new UnsettledCommands()
 
   constructor(
     members: ReadonlyArray<Member>,
@@ -143,42 +132,26 @@ export class QuorumStore {
     acquired = 0
   ): Effect.Effect<A, LockStoreError> {
     const owner = String(command.args[0])
-    // whose grant of another hold does not count, as the release of an earlier one may yet end it there
-    const doubtful = rule.holds === "adds" ? this.#unsettledInner.membersAt(owner, this.#now()) : undefined
     return fromCallback((resume) => {
-      if (rule.holds === "releases") this.#beginRelease(owner)
+      // a member that answers NOSCRIPT would be sent the rest of the owner's acquisition again, behind the release
+      if (rule.releases) this.#unanswered.get(owner)?.abandon()
       const call = new QuorumCall<A, Outcome<A>>(this.members, this.#alarms, {
         command,
         timeoutMillis,
         conclude: (outcomes, isLast) => {
-          const counted =
-            rule.holds === "releases"
-              ? withGivenBack(outcomes, this.members, command)
-              : doubtful === undefined
-                ? outcomes
-                : withoutMembers(outcomes, doubtful, command)
+          const counted = rule.releases ? withGivenBack(outcomes, this.members, command) : outcomes
           const reply = decide(rule, counted, this.required, isLast)
           if (reply !== undefined) return Exit.succeed(reply)
           return isLast ? notReached(this.members, command, counted, acquired, repliesIn(counted).length) : undefined
         },
         onDecided: resume,
         onSettled: (outcomes) => {
-          if (rule.holds === "releases") this.#releaseLater(command, owner, outcomes)
-          else if (rule.holds === "removes") this.#unsettledInner.note(owner, outcomes, this.members, this.#now())
+          if (rule.releases) this.#releaseLater(command, owner, outcomes)
         }
       })
       call.start(this.#now())
       return call
     })
-  }
-
-  /**
-   * Stops waiting for the rest of the owner's acquisition, before its release is sent: a member that answers NOSCRIPT would
-   * otherwise be sent the acquisition again, behind the release.
-   */
-  #beginRelease(owner: string): void {
-    this.#unanswered.get(owner)?.abandon()
-    this.#unsettledInner.delete(owner)
   }
 
   /**

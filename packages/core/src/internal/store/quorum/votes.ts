@@ -4,7 +4,6 @@
 import * as Cause from "effect/Cause"
 import * as Exit from "effect/Exit"
 import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../LockError.ts"
-import { failureOf } from "../commands.ts"
 import { mayHaveRun } from "../failures.ts"
 import type { AcquireReply, Denial, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
 import { commandAt, majorityOf, type Member, memberText, type Outcome, type Outcomes } from "./QuorumCall.ts"
@@ -125,19 +124,6 @@ export const withGivenBack = <A>(
 
 /** A release replies a number. */
 const givenBack: Outcome<any> = Exit.succeed(1)
-
-/** The outcomes where the replies of some members count as failures. */
-export const withoutMembers = <A>(
-  outcomes: Outcomes<A>,
-  members: ReadonlyArray<number>,
-  command: StoreCommand<A>
-): Outcomes<A> => {
-  const cause = new Error("the release of another hold, which was not answered, may still take effect there")
-  const failed = Exit.fail(failureOf(command, "TimedOut", cause))
-  return outcomes.map((outcome, i) =>
-    outcome !== undefined && Exit.isSuccess(outcome) && members.includes(i) ? failed : outcome
-  )
-}
 
 /**
  * The failure of a command on which no majority has agreed, with what went wrong at each member. An acquisition was granted by `acquired`
