@@ -417,12 +417,12 @@ const fixes = {
   },
   "refused-unread": {
     file: `${internal}/acquire/waitInLine.ts`,
-    fixed: "if (place !== undefined) keepPlace(line, place)",
-    broken: "line.place ??= place"
+    fixed: "if (place !== undefined && !ask.mayHaveRun) keepPlace(line, place)",
+    broken: "if (!ask.mayHaveRun) line.place ??= place"
   },
   "interrupted-look": {
     file: `${internal}/acquire/ask.ts`,
-    fixed: "      if (!isUnknown) outcomes.onNotRun?.()\n",
+    fixed: "      ask.mayHaveRun = isUnknown\n",
     broken: ""
   },
   "readers-beside-java": {

@@ -8,8 +8,9 @@
  */
 import * as Effect from "effect/Effect"
 import type { LockReentered, LockStoreError, LockTimeout } from "../../LockError.ts"
-import type { Hold } from "../hold/Hold.ts"
-import { acquireOnce, type AcquireRequest, Ask, type Denial, type Outcomes, type Restore } from "./ask.ts"
+import { Hold } from "../hold/Hold.ts"
+import { matchOutcome } from "../store/failures.ts"
+import { acquireOnce, type AcquireRequest, Ask, type Denial, type Restore } from "./ask.ts"
 import { reenterOr } from "./reenter.ts"
 import { gaveUp } from "./untilServed.ts"
 import { waitInFairQueue } from "./waitInFairQueue.ts"
@@ -47,39 +48,25 @@ const askOrJoin = (
     if (step === "join") return waitInLine(request, restore, startedAt, undefined)
     takesPlace = step === "ask"
   }
-  const first = new Ask(request, { waits, startedAt, takesPlace })
-  return acquireOnce(request, first, new Begins(request, first, restore))
-}
-
-/**
- * What follows the request before there is any wait. Of those that are in flight at once, which only readers send, the first takes the place.
- */
-class Begins implements Outcomes<Hold, LockTimeout | LockReentered | LockStoreError> {
-  readonly restore: Restore
-  readonly #request: AcquireRequest
-  readonly #ask: Ask
-
-  constructor(request: AcquireRequest, ask: Ask, restore: Restore) {
-    this.restore = restore
-    this.#request = request
-    this.#ask = ask
-  }
-
-  onGranted(hold: Hold): Effect.Effect<Hold> {
-    return Effect.succeed(hold)
-  }
-
-  onRefused(answer: Denial | LockStoreError): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> {
-    const ask = this.#ask
-    return ask.waits
-      ? waitInLine(this.#request, this.restore, ask.startedAt, { answer, ask })
-      : gaveUp(this.#request, ask.startedAt, answer as Denial)
-  }
-
-  onSettled(isGranted: boolean): void {
-    const { client, keys, kind, takesPlace } = this.#ask
-    if (takesPlace) client.lines.settle(keys.lock, kind.mode, isGranted)
-  }
+  // of those that are in flight at once, which only readers send, the first takes the place
+  const ask = new Ask(request, { waits, startedAt, takesPlace })
+  return matchOutcome(
+    acquireOnce(request, ask, restore),
+    (answer): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+      if (answer instanceof Hold) {
+        // only now: a waiter that is resumed here runs at once, and must see that this process holds the lock
+        if (takesPlace) client.lines.settle(keys.lock, kind.mode, true)
+        return Effect.succeed(answer)
+      }
+      return waits
+        ? waitInLine(request, restore, startedAt, { answer, ask })
+        : gaveUp(request, startedAt, answer as Denial)
+    },
+    (cause) => {
+      if (takesPlace) client.lines.settle(keys.lock, kind.mode, false)
+      return Effect.failCause(cause)
+    }
+  )
 }
 
 /** Sends one request, even if others wait; undefined if it is denied. Run it at once, as {@link acquire}. */
@@ -92,8 +79,7 @@ export const tryAcquire = (
     : askOnce(request, restore)
 
 const askOnce = (request: AcquireRequest, restore: Restore): Effect.Effect<Hold | undefined, LockStoreError> =>
-  acquireOnce<Hold | undefined, LockStoreError>(
-    request,
-    new Ask(request, { waits: false, startedAt: request.client.now() }),
-    { restore, onGranted: Effect.succeed<Hold>, onRefused: () => Effect.undefined }
+  Effect.map(
+    acquireOnce(request, new Ask(request, { waits: false, startedAt: request.client.now() }), restore),
+    (answer) => (answer instanceof Hold ? answer : undefined)
   )

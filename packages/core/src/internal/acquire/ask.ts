@@ -67,6 +67,8 @@ export class Ask implements OwnerRef, AcquireParams {
   /** The number of messages that had arrived before; undefined where the channel is not subscribed. */
   readonly messagesSeen: number | undefined
   readonly writer: Lease | undefined
+  /** Whether it may have been run, as far as is known. */
+  mayHaveRun = true
 
   constructor(
     request: AcquireRequest,
@@ -120,99 +122,70 @@ const messagesSeenOf = (request: AcquireRequest): number | undefined => {
 /** Gives a part of an uninterruptible region the interruptibility of its caller. */
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** What follows each outcome of a request. */
-export interface Outcomes<A, E> {
-  readonly restore: Restore
-  onGranted(hold: Hold): Effect.Effect<A>
-  /** Follows a denial; and for a caller that waits a transient failure, after which the request may have run. */
-  onRefused(answer: Denial | LockStoreError, mayHaveRun: boolean): Effect.Effect<A, E>
-  /** Called when it is granted or fails for good; `onRefused` does the same itself if necessary. */
-  onSettled?(isGranted: boolean): void
-  /** Called first if it has failed before it was run: it has changed nothing. */
-  onNotRun?(): void
-}
-
 /**
  * One round trip, sent as soon as the effect runs. If interrupted, or failed with unknown outcome, it is rolled back before
- * anything else happens.
+ * anything else happens. To a caller that waits, a transient failure is an answer, too.
  */
-export const acquireOnce = <A, E>(
+export const acquireOnce = (
   request: AcquireRequest,
   ask: Ask,
-  outcomes: Outcomes<A, E>
-): Effect.Effect<A, E | LockStoreError> => {
+  restore: Restore
+): Effect.Effect<Hold | Denial | LockStoreError, LockStoreError> => {
   const { client, kind, leaseMillis, sentAt, waits, writer } = ask
-  const { restore } = outcomes
   const command = acknowledgedBy(client.bounded(kind.acquire(ask)), request)
   // the key of a writer that also reads lives as long as its longest read
   writer?.asksFor(leaseMillis, sentAt)
   client.underWay++
   return matchOutcome(
     restore(client.run(command)),
-    (answer): Effect.Effect<A, E | LockStoreError> => {
+    (answer): Effect.Effect<Hold | Denial | LockStoreError, LockStoreError> => {
       client.underWay--
       if (typeof answer !== "number") {
-        return answer.isPartial ? takeBackMinority(ask, answer, outcomes) : outcomes.onRefused(answer, false)
+        return answer.isPartial ? takeBackMinority(ask, answer, restore) : Effect.succeed(answer)
       }
       const now = client.now()
       const lease = Lease.granted(request, { owner: ask.owner, token: answer, sentAt, leaseMillis }, now)
       if (lease === undefined) {
         const failure = grantedTooLate(ask.name, command.operation.name, now - sentAt, leaseMillis)
         const transient = waits && isRetryable(failure) ? failure : undefined
-        return failed(ask, outcomes, transient, rollback(ask, leaseMillis), Effect.fail(failure))
+        return failed(ask, transient, rollback(ask, leaseMillis), Effect.fail(failure))
       }
-      const hold = client.remember(request, lease.add(new Hold(lease, request)), ask.startedAt)
-      // only now: a waiter that is resumed here runs at once, and must see that this process holds the lock
-      outcomes.onSettled?.(true)
-      return begun(hold, outcomes)
+      return begun(client.remember(request, lease.add(new Hold(lease, request)), ask.startedAt))
     },
     (cause) => {
       client.underWay--
       const isUnknown = mayHaveRun(cause)
-      if (!isUnknown) outcomes.onNotRun?.()
+      ask.mayHaveRun = isUnknown
       const transient = waits ? transientFailure(cause) : undefined
       const terms = { isForbidden: isForbidden(cause), asksAgain: transient !== undefined }
       const undone = isUnknown ? rollbackUnknown(ask, leaseMillis, terms) : undefined
       const described = describeWrongType(client, [{ expected: kind.title, key: ask.keys.lock }], cause)
-      return failed(ask, outcomes, transient, undone, restore(described))
+      return failed(ask, transient, undone, restore(described))
     }
   )
 }
 
 /** Silently: a waiter that asked again would win a minority as well, take it back, and wake the others in turn. */
-const takeBackMinority = <A, E>(
-  ask: Ask,
-  denial: Denial,
-  outcomes: Outcomes<A, E>
-): Effect.Effect<A, E | LockStoreError> => {
+const takeBackMinority = (ask: Ask, denial: Denial, restore: Restore): Effect.Effect<Denial> => {
   const { pauseMillis } = denial
-  const pause = ask.waits && pauseMillis > 0 ? outcomes.restore(Effect.sleep(pauseMillis)) : Effect.void
-  return Effect.matchCauseEffect(Effect.andThen(rollback(ask, ask.leaseMillis, ""), pause), {
-    onSuccess: () => outcomes.onRefused(denial, false),
-    onFailure: (cause) => {
-      outcomes.onSettled?.(false)
-      return Effect.failCause(cause)
-    }
-  })
+  const pause = ask.waits && pauseMillis > 0 ? restore(Effect.sleep(pauseMillis)) : Effect.void
+  return Effect.as(Effect.andThen(rollback(ask, ask.leaseMillis, ""), pause), denial)
 }
 
 /**
  * After a failure: what may have been granted is `undone`, undefined if nothing can have been. After one that is `transient` the caller goes
  * on, else it fails for good.
  */
-const failed = <A, E>(
+const failed = (
   { kind }: Ask,
-  outcomes: Outcomes<A, E>,
   transient: LockStoreError | undefined,
   undone: Effect.Effect<void> | undefined,
   forGood: Effect.Effect<never, LockStoreError>
-): Effect.Effect<A, E | LockStoreError> => {
-  if (transient === undefined) outcomes.onSettled?.(false)
-  const next: Effect.Effect<A, E | LockStoreError> =
-    transient === undefined ? forGood : Effect.suspend(() => outcomes.onRefused(transient, undone !== undefined))
+): Effect.Effect<LockStoreError, LockStoreError> => {
+  const answer = transient === undefined ? forGood : Effect.succeed(transient)
   // a waiter with a place in Redis retries with the same owner id, and counts the lease from then
   const keepsOwner = transient !== undefined && kind.queued
-  return undone === undefined || keepsOwner ? next : Effect.andThen(undone, next)
+  return undone === undefined || keepsOwner ? answer : Effect.andThen(undone, answer)
 }
 
 /**
@@ -239,8 +212,8 @@ export const takeOver = (request: AcquireRequest, grant: Grant, startedAt: numbe
 const leastLeft = 0.5
 
 /** Goes on with a hold that has just begun, after it has ended the holds that it proves lost. */
-export const begun = <A>(hold: Hold, then: Pick<Outcomes<A, unknown>, "onGranted">): Effect.Effect<A> =>
-  loseOthers(hold) ? Effect.flatMap(inOwnTurn(hold.lease.client), () => then.onGranted(hold)) : then.onGranted(hold)
+export const begun = (hold: Hold): Effect.Effect<Hold> =>
+  loseOthers(hold) ? Effect.as(inOwnTurn(hold.lease.client), hold) : Effect.succeed(hold)
 
 export const grantedTooLate = (
   name: string,

@@ -60,17 +60,15 @@ const readUnder = (
 ): Effect.Effect<Hold | undefined, LockStoreError> =>
   Effect.suspend(() => {
     const { client, name } = request
-    return acquireOnce(request, new Ask(request, { waits: false, startedAt: client.now() }), {
-      restore,
-      onGranted: Effect.succeed<Hold>,
-      onRefused: (answer): Effect.Effect<undefined, LockStoreError> => {
-        // of a quorum, some members have not answered
-        if (answer instanceof LockStoreError || answer.isPartial) {
-          return Effect.fail(new LockStoreError({ operation: "read_lock/acquire", lock: name, reason: "NotConnected" }))
-        }
-        writer.lose("NotOwner", client.now())
-        return Effect.undefined
+    const asked = acquireOnce(request, new Ask(request, { waits: false, startedAt: client.now() }), restore)
+    return Effect.flatMap(asked, (answer): Effect.Effect<Hold | undefined, LockStoreError> => {
+      if (answer instanceof Hold) return Effect.succeed(answer)
+      // of a quorum, some members have not answered
+      if (answer instanceof LockStoreError || answer.isPartial) {
+        return Effect.fail(new LockStoreError({ operation: "read_lock/acquire", lock: name, reason: "NotConnected" }))
       }
+      writer.lose("NotOwner", client.now())
+      return Effect.undefined
     })
   })
 

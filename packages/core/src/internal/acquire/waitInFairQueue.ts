@@ -34,30 +34,19 @@ export const waitInFairQueue = (
     const ask: AskForTurn = Effect.suspend(() => {
       waiter.asking = true
       waiter.askedAt = client.now()
-      return Effect.map(
-        acquireOnce<Hold | Denial | LockStoreError, never>(
-          request,
-          new Ask(request, { waits: true, startedAt, secret }, owner),
-          {
-            restore,
-            onGranted: Effect.succeed<Hold>,
-            onRefused: (answer, isUnsure) => {
-              if (isUnsure) waiter.unsureUntil = client.now() + client.store.commandLifeMillis
-              return Effect.succeed(answer)
-            }
-          }
-        ),
-        (outcome) => {
-          // a holder needs no place
-          waiter.asking = outcome instanceof Hold
-          if (outcome instanceof LockStoreError) queue.outage.failed(outcome)
-          else {
-            queue.outage.answered()
-            waiter.mayHavePlace = true
-          }
-          return outcome
+      const asked = new Ask(request, { waits: true, startedAt, secret }, owner)
+      return Effect.map(acquireOnce(request, asked, restore), (outcome) => {
+        // a holder needs no place
+        waiter.asking = outcome instanceof Hold
+        if (outcome instanceof LockStoreError) {
+          if (asked.mayHaveRun) waiter.unsureUntil = client.now() + client.store.commandLifeMillis
+          queue.outage.failed(outcome)
+        } else {
+          queue.outage.answered()
+          waiter.mayHavePlace = true
         }
-      )
+        return outcome
+      })
     })
     return Effect.matchCauseEffect(ask, {
       onSuccess: (outcome) => {
@@ -136,7 +125,7 @@ const waitForTurn = (
     if (taken !== undefined) {
       waiter.asking = true
       isTurn = true
-      return begun(taken, { onGranted: Effect.succeed<Hold> })
+      return begun(taken)
     }
     // during an outage, the queue's refresh finds out for all waiters when the store answers again
     if (queue.outage.failure !== undefined && client.now() >= waitsUntil) return Effect.undefined

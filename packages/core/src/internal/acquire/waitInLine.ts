@@ -4,11 +4,12 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { type LockReentered, LockStoreError, type LockTimeout } from "../../LockError.ts"
-import type { Hold } from "../hold/Hold.ts"
+import { Hold } from "../hold/Hold.ts"
 import { inOwnTurn } from "../hold/Lease.ts"
 import { giveBackPlace } from "../hold/rollback.ts"
 import { type OwnerRef, ownerRefOf, takesPlaces } from "../kinds/kinds.ts"
 import { backOff } from "../options/acquireOptions.ts"
+import { matchOutcome } from "../store/failures.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
 import type { Grant } from "../wait/stage.ts"
 import { acquireOnce, type AcquireRequest, Ask, begun, type Denial, ownLease, takeOver, type Restore } from "./ask.ts"
@@ -139,7 +140,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
       : this.#isShared && line.outage.failure === undefined && !line.isHeldBack && !waiter.isLate
     if (!asks) return Effect.undefined
     const hold = waiter.hasTurn && line.grant !== undefined ? this.#take(line.grant) : undefined
-    return hold === undefined ? this.#ask() : begun(hold, { onGranted: (hold) => this.#granted(hold, true) })
+    return hold === undefined ? this.#ask() : Effect.flatMap(begun(hold), (hold) => this.#granted(hold, true))
   }
 
   /** Takes what was handed over to the place of this client, if that place is still there, and the message grants enough. */
@@ -161,18 +162,22 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     const terms = { waits: true, startedAt, hasAsked: place !== undefined, deniedAt, takesPlace: hadTurn }
     const ask = new Ask(request, terms, place?.owner)
     this.#messagesSeen = ask.messagesSeen
-    const refused = (answer: Denial | LockStoreError): Effect.Effect<undefined> => {
-      this.#answered(answer, ask)
-      return hadTurn ? this.pause : Effect.undefined
+    const keepUnread = () => {
+      if (place !== undefined && !ask.mayHaveRun) keepPlace(line, place)
     }
-    return acquireOnce(request, ask, {
-      restore,
-      onGranted: (hold) => this.#granted(hold, hadTurn),
-      onRefused: (answer) => Effect.suspend(() => refused(answer)),
-      onNotRun: () => {
-        if (place !== undefined) keepPlace(line, place)
+    return matchOutcome(
+      acquireOnce(request, ask, restore),
+      (answer): Effect.Effect<Hold | undefined> => {
+        if (answer instanceof Hold) return this.#granted(answer, hadTurn)
+        keepUnread()
+        this.#answered(answer, ask)
+        return hadTurn ? this.pause : Effect.undefined
+      },
+      (cause) => {
+        keepUnread()
+        return Effect.failCause(cause)
       }
-    })
+    )
   }
 
   /** The next one need not ask for it, but has to look out for its loss. Readers that have waited as long may enter, too. */
