@@ -5,9 +5,11 @@ import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import { type LockReentered, LockStoreError, type LockTimeout } from "../../LockError.ts"
 import { Hold } from "../hold/Hold.ts"
-import { type OwnerRef, ownerRefOf } from "../kinds/kinds.ts"
 import { giveBackTurn, releaseAgainAfter, rollbackUnknown } from "../hold/rollback.ts"
-import { type FairQueue, FairWaiter, type SpareOwner, type Wake } from "../wait/FairQueue.ts"
+import { ownerRefOf } from "../kinds/kinds.ts"
+import { matchOutcome } from "../store/failures.ts"
+import { FairWaiter, type Wake } from "../wait/FairQueue.ts"
+import type { Subscription } from "../wait/Subscriptions.ts"
 import { acquireOnce, type AcquireRequest, Ask, begun, type Denial, takeOver, type Restore } from "./ask.ts"
 import { reenterOr } from "./reenter.ts"
 import { countWaiting, gaveUp, untilServed, type Wait } from "./untilServed.ts"
@@ -22,143 +24,121 @@ export const waitInFairQueue = (
   restore: Restore,
   startedAt: number
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-  const { client, identity, keys } = request
+  const { client, identity, keys, kind, leaseMillis } = request
+  const waitsUntil = startedAt + request.waitMillis
   return Effect.flatMap(Queue.sliding<Wake>(1), (signals) => {
     const queue = client.lines.openFair(keys)
+    // an owner whose channel is heard already
     const spare = client.lines.spareOwners.take(keys.lock)
     const owner = spare?.owner ?? client.nextOwner()
     const secret = client.nextOwner().slice(client.clientId.length + 1)
-    const waiter = new FairWaiter(owner, secret, identity, signals, startedAt + request.waitMillis)
+    const waiter = new FairWaiter(owner, secret, identity, signals, waitsUntil)
     queue.enter(waiter)
-    const ownerRef = ownerRefOf(request, waiter.owner)
-    const ask: AskForTurn = Effect.suspend(() => {
+    let denial: Denial | undefined
+    let isTurn = false
+    let subscription: Pick<Subscription, "stop"> | undefined = spare
+
+    const ask = Effect.suspend(() => {
       waiter.asking = true
       waiter.askedAt = client.now()
       const asked = new Ask(request, { waits: true, startedAt, secret }, owner)
-      return Effect.map(acquireOnce(request, asked, restore), (outcome) => {
+      return Effect.map(acquireOnce(request, asked, restore), (answer) => {
         // a holder needs no place
-        waiter.asking = outcome instanceof Hold
-        if (outcome instanceof LockStoreError) {
+        waiter.asking = isTurn = answer instanceof Hold
+        denial = undefined
+        if (answer instanceof LockStoreError) {
           if (asked.mayHaveRun) waiter.unsureUntil = client.now() + client.store.commandLifeMillis
-          queue.outage.failed(outcome)
-        } else {
-          queue.outage.answered()
-          waiter.mayHavePlace = true
+          queue.outage.failed(answer)
+          return undefined
         }
-        return outcome
+        queue.outage.answered()
+        waiter.mayHavePlace = true
+        if (answer instanceof Hold) return answer
+        denial = answer
+        return undefined
       })
     })
-    return Effect.matchCauseEffect(ask, {
-      onSuccess: (outcome) => {
-        if (!(outcome instanceof Hold)) {
-          const wait = waitForTurn(request, { restore, startedAt, ownerRef, queue, waiter, spare, ask }, outcome)
-          return countWaiting(client, request.kind.name, wait)
-        }
-        queue.leave(waiter)
-        spare?.stop()
-        return Effect.succeed(outcome)
-      },
-      onFailure: (cause) => {
-        queue.leave(waiter)
-        spare?.stop()
-        return Effect.failCause(cause)
-      }
-    })
-  })
-}
 
-/** One wait in the queue of a fair lock. */
-interface FairWait {
-  readonly restore: Restore
-  readonly startedAt: number
-  readonly ownerRef: OwnerRef
-  readonly queue: FairQueue
-  readonly waiter: FairWaiter
-  /** The owner of the waiter, if its channel was heard before. */
-  readonly spare: SpareOwner | undefined
-  readonly ask: AskForTurn
-}
-
-type AskForTurn = Effect.Effect<Hold | Denial | LockStoreError, LockStoreError>
-
-const waitForTurn = (
-  request: AcquireRequest,
-  { ask, ownerRef, queue, restore, spare, startedAt, waiter }: FairWait,
-  answer: Denial | LockStoreError
-): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-  const { client, keys, kind } = request
-  const { waitsUntil } = waiter
-  let denial = answer instanceof LockStoreError ? undefined : answer
-  queue.join(waiter, denial?.remaining ?? -1)
-
-  const channel = kind.channel(keys, waiter.owner)
-  let isSubscribed = spare !== undefined
-  const subscription = client.subscriptions.subscribe(channel, (signal) => {
-    // Its turn may have been announced before the first subscription was ready, so one more request follows. After an
-    // outage all channels come back at once: one report serves all waiters.
-    if (signal._tag === "Message") waiter.told(signal.message)
-    else if (isSubscribed || queue.outage.hasFailed) queue.lookSoon()
-    else waiter.signal()
-    isSubscribed = true
-    client.inOwnTurn(() => Queue.flushUnsafe(waiter.signals))
-  })
-  spare?.stop()
-  // announced since the request was sent, or to be looked up, as the connection was lost
-  if (spare !== undefined && client.subscriptions.messagesSeen(channel) !== spare.messagesSeen) waiter.signal()
-  client.lines.spareOwners.prepare(keys, kind)
-
-  let isTurn = false
-  const wait: Wait<Hold, LockTimeout | LockReentered | LockStoreError> = {
-    restore,
-    sleep: () =>
-      Effect.map(Queue.take(waiter.signals), (wake) => {
-        if (wake === "tick" && client.now() < waitsUntil) client.telemetry.of(kind.name).polls++
-      }),
-    attempt: () => reenterOr(request, restore, waitsUntil, () => takeTurn),
-    isOver: () => client.now() >= waitsUntil,
-    gaveUp: () => gaveUp(request, startedAt, denial, queue.outage.failure)
-  }
-  const takeTurn = Effect.suspend((): Effect.Effect<Hold | undefined, LockStoreError> => {
-    const { grant } = waiter
-    waiter.grant = undefined
-    const taken = grant && takeOver(request, grant, startedAt)
-    if (taken !== undefined) {
-      waiter.asking = true
-      isTurn = true
-      return begun(taken)
+    const listen = () => {
+      const channel = kind.channel(keys, owner)
+      let isSubscribed = spare !== undefined
+      subscription = client.subscriptions.subscribe(channel, (signal) => {
+        // Its turn may have been announced before the first subscription was ready, so one more request follows. After an
+        // outage all channels come back at once: one report serves all waiters.
+        if (signal._tag === "Message") waiter.told(signal.message)
+        else if (isSubscribed || queue.outage.hasFailed) queue.lookSoon()
+        else waiter.signal()
+        isSubscribed = true
+        client.inOwnTurn(() => Queue.flushUnsafe(signals))
+      })
+      spare?.stop()
+      // announced since the request was sent, or to be looked up, as the connection was lost
+      if (spare !== undefined && client.subscriptions.messagesSeen(channel) !== spare.messagesSeen) waiter.signal()
+      client.lines.spareOwners.prepare(keys, kind)
     }
-    // during an outage, the queue's refresh finds out for all waiters when the store answers again
-    if (queue.outage.failure !== undefined && client.now() >= waitsUntil) return Effect.undefined
-    return Effect.map(ask, (outcome) => {
-      if (outcome instanceof Hold) {
-        isTurn = true
-        return outcome
+
+    const takeTurn = Effect.suspend((): Effect.Effect<Hold | undefined, LockStoreError> => {
+      const { grant } = waiter
+      waiter.grant = undefined
+      const taken = grant && takeOver(request, grant, startedAt)
+      if (taken !== undefined) {
+        waiter.asking = isTurn = true
+        return begun(taken)
       }
-      denial = outcome instanceof LockStoreError ? undefined : outcome
-      queue.sleep(waiter, denial?.remaining ?? -1)
-      return undefined
+      // during an outage, the queue's refresh finds out for all waiters when the store answers again
+      if (queue.outage.failure !== undefined && client.now() >= waitsUntil) return Effect.undefined
+      return Effect.map(ask, (hold) => {
+        if (hold === undefined) queue.sleep(waiter, denial?.remaining ?? -1)
+        return hold
+      })
     })
-  })
-  const leave = Effect.sync(() => {
-    client.alarms.cancel(waiter)
-    queue.leave(waiter)
-    subscription.stop()
-  })
-  const removePlace = () => client.lines.openFair(keys).removePlaces([waiter.owner])
-  const giveUp = Effect.suspend(() => {
-    // during an outage, thousands may come and go without one
-    if (!waiter.mayHavePlace && !waiter.isUnsure) return Effect.void
-    // a refresh removes the place once the store answers again
-    if (waiter.isUnsure || queue.outage.failure !== undefined) removePlace()
-    if (waiter.isUnsure) return rollbackUnknown(ownerRef, request.leaseMillis)
-    if (queue.outage.failure !== undefined) return Effect.void
-    return giveBackTurn(ownerRef, queue.settled, removePlace)
-  })
-  return Effect.matchCauseEffect(untilServed(wait), {
-    onSuccess: (hold) => {
-      if (isTurn) releaseAgainAfter(hold, waiter.unsureUntil, request.leaseMillis)
-      return Effect.as(isTurn ? leave : Effect.andThen(leave, giveUp), hold)
-    },
-    onFailure: (cause) => Effect.andThen(Effect.andThen(leave, giveUp), Effect.failCause(cause))
+
+    const wait: Wait<Hold, LockTimeout | LockReentered | LockStoreError> = {
+      restore,
+      sleep: () =>
+        Effect.map(Queue.take(signals), (wake) => {
+          if (wake === "tick" && client.now() < waitsUntil) client.telemetry.of(kind.name).polls++
+        }),
+      attempt: () => reenterOr(request, restore, waitsUntil, () => takeTurn),
+      isOver: () => client.now() >= waitsUntil,
+      gaveUp: () => gaveUp(request, startedAt, denial, queue.outage.failure)
+    }
+
+    const leave = () => {
+      client.alarms.cancel(waiter)
+      queue.leave(waiter)
+      subscription?.stop()
+    }
+    const removePlace = () => client.lines.openFair(keys).removePlaces([owner])
+    const giveUp = Effect.suspend(() => {
+      // during an outage, thousands may come and go without one
+      if (!waiter.mayHavePlace && !waiter.isUnsure) return Effect.void
+      // a refresh removes the place once the store answers again
+      if (waiter.isUnsure || queue.outage.failure !== undefined) removePlace()
+      const ownerRef = ownerRefOf(request, owner)
+      if (waiter.isUnsure) return rollbackUnknown(ownerRef, leaseMillis)
+      if (queue.outage.failure !== undefined) return Effect.void
+      return giveBackTurn(ownerRef, queue.settled, removePlace)
+    })
+
+    const served = Effect.flatMap(ask, (hold) => {
+      if (hold !== undefined) return Effect.succeed(hold)
+      queue.join(waiter, denial?.remaining ?? -1)
+      listen()
+      return countWaiting(client, kind.name, untilServed(wait))
+    })
+    return matchOutcome(
+      served,
+      (hold) => {
+        leave()
+        if (!isTurn) return Effect.as(giveUp, hold)
+        releaseAgainAfter(hold, waiter.unsureUntil, leaseMillis)
+        return Effect.succeed(hold)
+      },
+      (cause) => {
+        leave()
+        return Effect.andThen(giveUp, Effect.failCause(cause))
+      }
+    )
   })
 }
