@@ -422,7 +422,7 @@ const fixes = {
   },
   "interrupted-look": {
     file: `${internal}/acquire/ask.ts`,
-    fixed: "      ask.mayHaveRun = isUnknown\n",
+    fixed: "      ask.mayHaveRun = mayHaveRun(cause)\n",
     broken: ""
   },
   "readers-beside-java": {
@@ -1015,8 +1015,8 @@ const fixes = {
   },
   "wrong-type-wait": {
     file: `${internal}/acquire/ask.ts`,
-    fixed: "undone, restore(described))",
-    broken: "undone, described)"
+    fixed: "= restore(describeWrongType(",
+    broken: "= (describeWrongType("
   },
   "defect-in-release": {
     file: `${internal}/hold/release.ts`,

@@ -11,24 +11,17 @@ import type { LockClient } from "../client/LockClient.ts"
 import { Hold } from "../hold/Hold.ts"
 import { type GrantReply, Lease } from "../hold/Lease.ts"
 import { warnOfPermits } from "../hold/release.ts"
-import { leavePlace, rollback, rollbackUnknown } from "../hold/rollback.ts"
+import { leavePlace, rollback } from "../hold/rollback.ts"
 import { idsOf, type LockRef, type Mode, type OwnerRef, type PermitProtocol } from "../kinds/kinds.ts"
 import { ownerText, printsAs } from "../report/shown.ts"
 import { maxSends } from "../store/commands.ts"
-import {
-  catchTransient,
-  describeWrongType,
-  isForbidden,
-  matchOutcome,
-  mayHaveRun,
-  transientFailure
-} from "../store/failures.ts"
+import { catchTransient, matchOutcome, mayHaveRun, transientFailure } from "../store/failures.ts"
 import { semaphoreChannel } from "../store/keys.ts"
 import { nothing, type PermitsReply, supplyOf, type Want, type Wants } from "../store/operations/semaphore.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { Store } from "../store/Store.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
-import { type AcquireRequest, grantedTooLate, type Restore } from "./ask.ts"
+import { type AcquireRequest, failAsking, grantedTooLate, type Restore } from "./ask.ts"
 import { countWaiting, untilServed, type Wait, waitedSince } from "./untilServed.ts"
 
 export interface PermitRequest extends AcquireRequest {
@@ -153,13 +146,8 @@ const ask = (
     },
     (cause) => {
       client.underWay--
-      const failed = restore(describeWrongType(client, [{ expected: kind.title, key: keys.lock }], cause))
-      if (!mayHaveRun(cause)) return failed
       const onReply = kind.isLeased ? undefined : noteForgotten(ownerRef, sentAt + leaseMillis, cause)
-      return Effect.andThen(
-        rollbackUnknown(ownerRef, leaseMillis, { isForbidden: isForbidden(cause), onReply }),
-        failed
-      )
+      return failAsking([ownerRef], leaseMillis, cause, restore, onReply)
     }
   )
 }

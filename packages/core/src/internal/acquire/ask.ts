@@ -1,6 +1,7 @@
 /**
  * Sends one acquire command, for one lock or for several; or begins without one, with what a release has handed over.
  */
+import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
@@ -147,20 +148,21 @@ export const acquireOnce = (
       const lease = Lease.granted(request, { owner: ask.owner, token: answer, sentAt, leaseMillis }, now)
       if (lease === undefined) {
         const failure = grantedTooLate(ask.name, command.operation.name, now - sentAt, leaseMillis)
-        const transient = waits && isRetryable(failure) ? failure : undefined
-        return failed(ask, transient, rollback(ask, leaseMillis), Effect.fail(failure))
+        const goesOn = waits && isRetryable(failure)
+        // a waiter with a place in Redis retries with the same owner id, and counts the lease from then
+        if (goesOn && kind.queued) return Effect.succeed(failure)
+        return Effect.andThen(rollback(ask, leaseMillis), goesOn ? Effect.succeed(failure) : Effect.fail(failure))
       }
       return begun(client.remember(request, lease.add(new Hold(lease, request)), ask.startedAt))
     },
     (cause) => {
       client.underWay--
-      const isUnknown = mayHaveRun(cause)
-      ask.mayHaveRun = isUnknown
+      ask.mayHaveRun = mayHaveRun(cause)
       const transient = waits ? transientFailure(cause) : undefined
-      const terms = { isForbidden: isForbidden(cause), asksAgain: transient !== undefined }
-      const undone = isUnknown ? rollbackUnknown(ask, leaseMillis, terms) : undefined
-      const described = describeWrongType(client, [{ expected: kind.title, key: ask.keys.lock }], cause)
-      return failed(ask, transient, undone, restore(described))
+      if (transient === undefined) return failAsking([ask], leaseMillis, cause, restore)
+      return ask.mayHaveRun && !kind.queued
+        ? Effect.as(rollbackUnknown(ask, leaseMillis, { asksAgain: true }), transient)
+        : Effect.succeed(transient)
     }
   )
 }
@@ -172,20 +174,22 @@ const takeBackMinority = (ask: Ask, denial: Denial, restore: Restore): Effect.Ef
   return Effect.as(Effect.andThen(rollback(ask, ask.leaseMillis, ""), pause), denial)
 }
 
-/**
- * After a failure: what may have been granted is `undone`, undefined if nothing can have been. After one that is `transient` the caller goes
- * on, else it fails for good.
- */
-const failed = (
-  { kind }: Ask,
-  transient: LockStoreError | undefined,
-  undone: Effect.Effect<void> | undefined,
-  forGood: Effect.Effect<never, LockStoreError>
-): Effect.Effect<LockStoreError, LockStoreError> => {
-  const answer = transient === undefined ? forGood : Effect.succeed(transient)
-  // a waiter with a place in Redis retries with the same owner id, and counts the lease from then
-  const keepsOwner = transient !== undefined && kind.queued
-  return undone === undefined || keepsOwner ? answer : Effect.andThen(undone, answer)
+const all = { concurrency: "unbounded", discard: true } as const
+
+/** Fails as the request of these owners has, once what it may have been granted is taken back. A wrong type is described. */
+export const failAsking = (
+  ownerRefs: ReadonlyArray<OwnerRef>,
+  leaseMillis: number,
+  cause: Cause.Cause<LockStoreError>,
+  restore: Restore,
+  onReply?: (reply: number) => Effect.Effect<void>
+): Effect.Effect<never, LockStoreError> => {
+  const asked = ownerRefs.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock }))
+  const described = restore(describeWrongType(ownerRefs[0]!.client, asked, cause))
+  if (!mayHaveRun(cause)) return described
+  const terms = { isForbidden: isForbidden(cause), onReply }
+  const undone = Effect.forEach(ownerRefs, (ownerRef) => rollbackUnknown(ownerRef, leaseMillis, terms), all)
+  return Effect.andThen(undone, asked.length === 1 ? described : Effect.failCause(cause))
 }
 
 /**

@@ -3,12 +3,11 @@
  */
 import * as Effect from "effect/Effect"
 import type { LockStoreError } from "../../LockError.ts"
-import { type AcquireRequest, grantedTooLate, loseOthers, type Restore } from "../acquire/ask.ts"
+import { type AcquireRequest, failAsking, grantedTooLate, loseOthers, type Restore } from "../acquire/ask.ts"
 import { Hold } from "../hold/Hold.ts"
 import { inOwnTurn, Lease } from "../hold/Lease.ts"
-import { rollback, rollbackUnknown } from "../hold/rollback.ts"
+import { rollback } from "../hold/rollback.ts"
 import { ownerRefOf, tokenKey, tokenLife } from "../kinds/kinds.ts"
-import { describeWrongType, isForbidden, mayHaveRun } from "../store/failures.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { PreparedAcquire } from "./AnyLock.ts"
@@ -85,22 +84,7 @@ export const tryAcquireTogether = (
     },
     onFailure: (cause) => {
       client.underWay--
-      return mayHaveRun(cause)
-        ? Effect.andThen(
-            Effect.forEach(
-              ownerRefs,
-              (ownerRef) => rollbackUnknown(ownerRef, leaseMillis, { isForbidden: isForbidden(cause) }),
-              all
-            ),
-            Effect.failCause(cause)
-          )
-        : restore(
-            describeWrongType(
-              client,
-              requests.map(({ keys, kind }) => ({ expected: kind.title, key: keys.lock })),
-              cause
-            )
-          )
+      return failAsking(ownerRefs, leaseMillis, cause, restore)
     }
   })
 }
