@@ -3,12 +3,12 @@
  * message lets nobody in.
  */
 import { assert, describe } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import { Effect, Latch, Stream } from "effect"
 import { FairLock, Lock, ReadWriteLock, type RedisLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
-import type { Store } from "../kit/wrappedStore.ts"
+import { type Store, wrappedStore } from "../kit/wrappedStore.ts"
 import { test } from "../kit/test.ts"
 
 const lateMillis = 5000
@@ -33,7 +33,13 @@ describe("a client whose messages come late", () => {
   for (const [what, within] of Object.entries(sections)) {
     test(`A client that hears too late that it was to have ${what} stays outside while another one is inside`, function* () {
       const server = yield* testStore()
-      const late = { store: { ...server.store, subscribe: lately(server.store) } }
+      // a writer asks every three seconds, however long its fallbackInterval is
+      const maySend = Latch.makeUnsafe(true)
+      const late = {
+        store: wrappedStore({ ...server.store, subscribe: lately(server.store) }, ({ operation, run }) =>
+          operation === "write_lock/acquire" ? Effect.andThen(maySend.await, Effect.suspend(run)) : run()
+        )
+      }
       const history: Array<string> = []
       const enter = (name: string, takes: number) =>
         Effect.sync(() => history.push(`${name} enters`)).pipe(
@@ -49,8 +55,10 @@ describe("a client whose messages come late", () => {
       yield* TestClock.adjust(100)
       yield* background(as(waiter)(enter("waiter", 1000)))
       yield* TestClock.adjust(100)
+      maySend.closeUnsafe()
       yield* background(as(other)(enter("other", 10_000)))
       yield* TestClock.adjust(lateMillis)
+      maySend.openUnsafe()
       assert.deepStrictEqual(history, ["holder enters", "holder leaves", "other enters"])
       // its message has come by now
       yield* TestClock.adjust(5000)

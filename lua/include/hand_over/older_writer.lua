@@ -1,7 +1,7 @@
 -- Sets `denial`, a local of the script, if a writer has an older place than this reader, and has
--- waited longer. Writers that wait ask every second; each counts for five seconds after its
--- last request, so that one whose process has died or was stopped keeps readers out no longer.
--- At most a hundred writers are looked at.
+-- waited longer. Writers that wait ask at least every four seconds; each counts for five seconds
+-- after its last request, so that one whose process has died or was stopped keeps readers out no
+-- longer. At most a hundred writers are looked at.
 --
 -- KEYS[5]  the places (see hand_over_sides.lua)
 -- ARGV[1]  the reader

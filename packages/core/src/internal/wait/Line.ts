@@ -99,6 +99,8 @@ export class Waiter implements Alarm, Linked<Waiter> {
 }
 
 interface LineTerms {
+  /** The longest interval between two of its requests, jittered like any other, in milliseconds. */
+  readonly longestIntervalMillis: number
   /** Whether the turn is reserved for a request that is in flight. */
   readonly isReserved: boolean
   /** Whether the first waiter joins with the answer to its own request. */
@@ -132,6 +134,8 @@ export class Line {
   stage: Stage
   #isReserved: boolean
   readonly #end: () => void
+  /** How often the waiter that has the turn asks if nothing wakes it, milliseconds, before jitter. */
+  readonly #intervalMillis: number
   /** Whether a holding of this process excludes those that wait. */
   readonly #isHeldHere: () => boolean
   /** By the number of permits they want, each list in order of arrival. */
@@ -144,10 +148,12 @@ export class Line {
   #lastNumber = 0
   readonly #subscriptions: Array<Subscription> = []
 
-  constructor(client: LockClient, wakes: Queue.Queue<void>, { end, hasAsked, isHeldHere, isReserved }: LineTerms) {
+  constructor(client: LockClient, wakes: Queue.Queue<void>, terms: LineTerms) {
+    const { end, hasAsked, isHeldHere, isReserved, longestIntervalMillis } = terms
     this.client = client
     this.wakes = wakes
     this.#end = end
+    this.#intervalMillis = Math.min(client.options.fallbackIntervalMillis, longestIntervalMillis)
     this.#isHeldHere = isHeldHere
     this.#isReserved = isReserved
     this.#headLeftAt = client.now()
@@ -413,10 +419,10 @@ export class Line {
     if (at < Number.POSITIVE_INFINITY) this.client.alarms.set(waiter, at)
   }
 
-  /** Until when to rely on messages: for the fallback interval, or until a lease ends, in `remaining` milliseconds if not negative. */
+  /** Until when to rely on messages: for its interval, or until a lease ends, in `remaining` milliseconds if not negative. */
   pauseUntil(remaining: number): number {
     const now = this.client.now()
-    const pause = this.outage.pauseMillis(this.client.options.fallbackIntervalMillis)
+    const pause = this.outage.pauseMillis(this.#intervalMillis)
     return now + (remaining < 0 ? pause : Math.min(pause, remaining + 1))
   }
 
