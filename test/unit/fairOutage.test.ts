@@ -3,9 +3,9 @@
  */
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch, Queue, Stream } from "effect"
-import { FairLock, Lock, type LockStore, type RedisDriver } from "effect-redis-lock"
+import { CountDownLatch, FairLock, Lock, type LockStore, type RedisDriver } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
-import { as, clientOf, type Service, storeWith, testStore } from "../kit/testStore.ts"
+import { as, clientOf, type Service, storeWith, testStore, type TestStore } from "../kit/testStore.ts"
 import { runOperation, typeOfKeyIn } from "../kit/storeOperations.ts"
 import { type Outcome, type Store, wrappedStore } from "../kit/wrappedStore.ts"
 import { background } from "../kit/background.ts"
@@ -61,6 +61,38 @@ test("Waiters for fair locks that come and go while nobody can be reached leave 
   yield* pass(10)
   assert.strictEqual(server.asked, asked)
 })
+
+for (const [what, happens] of [
+  [
+    "whose name is something else by now",
+    (server: TestStore, other: Service) =>
+      Effect.andThen(server.delete("a"), Effect.orDie(as(other)(CountDownLatch.trySetCount("a", 1))))
+  ],
+  [
+    "that the client may use no longer",
+    (server: TestStore) =>
+      Effect.sync(() => {
+        server.reason = "NoPermission"
+        server.refuses = () => true
+      })
+  ]
+] as const) {
+  test(`A waiter for a fair lock ${what} leaves nothing behind that is sent again and again`, function* () {
+    const [server, holder, mine] = yield* storeWith(patient, patient)
+    const holding = yield* background(as(holder)(Lock.withLock(Effect.never, lock)))
+    yield* pass(1)
+    const waiting = yield* background(as(mine)(Lock.withLock(Effect.void, lock, { waitTime: "3 seconds" })))
+    yield* pass(1)
+    yield* happens(server, holder)
+    yield* pass(9)
+    assert.isTrue(Exit.isFailure(waiting.pollUnsafe()!))
+    const { asked } = server
+    yield* pass(10)
+    assert.strictEqual(server.asked, asked)
+    assert.strictEqual((mine as unknown as LockClient).lines.fairQueues.size, 0)
+    yield* Fiber.interrupt(holding)
+  })
+}
 
 test("Places in a fair queue keep their order while nobody can report for longer than places live", function* () {
   const server = yield* testStore()

@@ -112,6 +112,11 @@ export const isRetryable = ({ cause, isTransient }: LockStoreError): boolean =>
  */
 export const isFinal = ({ reason }: LockStoreError): boolean => consequences[reason].again === "never"
 
+/** Whether a command failed in a way in which it always will. */
+export const isRefused = (cause: Cause.Cause<LockStoreError>): boolean =>
+  failureThat((error): error is LockStoreError => error instanceof LockStoreError && isFinal(error), cause) !==
+  undefined
+
 const foundText: Record<string, string> = {
   "read-write lock": "a ReadWriteLock",
   hash: "a lock of another kind, or some other hash",

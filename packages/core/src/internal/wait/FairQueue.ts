@@ -9,7 +9,7 @@ import type { StoreReason } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Identity } from "../hold/Lease.ts"
 import { type LockProtocol, placeTermsOf, waiterTimeoutMillis } from "../kinds/kinds.ts"
-import { mayHaveRun, transientFailure } from "../store/failures.ts"
+import { isRefused, mayHaveRun, transientFailure } from "../store/failures.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { refresh } from "../store/operations/fairLock.ts"
 import type { Alarm } from "../time/clock.ts"
@@ -183,7 +183,8 @@ export class FairQueue implements Alarm {
           // places outlive a few refreshes; the next request for the lock reports a lasting failure
           onFailure: (cause) => {
             this.#waiters.reportAll()
-            this.removePlaces(gone)
+            // a refusal that would be repeated as long as the client lives: what is left there ends with the reports
+            if (!isRefused(cause)) this.removePlaces(gone)
             if (mayHaveRun(cause)) {
               this.#notePlaces(reported.owners)
               this.#removeLater(reported.owners)
