@@ -47,6 +47,13 @@ else
   redis.call('ZADD', KEYS[5], 0, ARGV[3])
 end
 --@include fair/keep_clients
+for i = 3, 4 do
+  -- Redisson's getMultiLock gives a lease to the queue as well, and leaves it there after the release
+  local left = redis.call('PTTL', KEYS[i])
+  if left >= 0 and left < 43200000 then
+    redis.call('PEXPIRE', KEYS[i], 86400000)
+  end
+end
 --@include fair/leave_queue
 --@include fair/give_up
 for i = last_waiting + 1, #ARGV - 1 do

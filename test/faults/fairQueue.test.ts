@@ -38,6 +38,25 @@ testLive("Fair waiters are not held up by one in Java whose clock is far behind"
   yield* (yield* next.entered).release
 })
 
+testLive("Fair waiters keep their places though a MultiLock in Java has given its lease to their queue", function* () {
+  const { redis, server } = yield* onServer()
+  const mine = yield* client(server, patient)
+  const holding = yield* hold(mine, lock)
+  const waiters = [yield* waitFor(mine, lock), yield* waitFor(yield* client(server, patient), lock)]
+  const order = yield* queued(redis, "turn", 2)
+  // what Redisson sends once it has all locks, and does not take back when it releases them
+  const leaseMillis = 30_000
+  yield* Effect.promise(() =>
+    redis.multi().pexpire(queueOf("turn"), leaseMillis).pexpire(timeoutsOf("turn"), leaseMillis).exec()
+  )
+  for (const owner of order) yield* reports(redis, owner, 1)
+  const lives = yield* Effect.promise(() => Promise.all([redis.pttl(queueOf("turn")), redis.pttl(timeoutsOf("turn"))]))
+  for (const life of lives) assert.isAbove(life, 10 * leaseMillis)
+  yield* holding.release
+  for (const { entered } of waiters) yield* (yield* entered).release
+  assert.strictEqual(yield* Effect.promise(() => redis.exists(queueOf("turn"), timeoutsOf("turn"))), 0)
+})
+
 testLive(
   "Fair waiters wait for one in Java whose clock is far ahead, and are served when it has gone silently",
   function* () {
