@@ -229,7 +229,10 @@ document.addEventListener("keydown", (event) => {
 
 byId("theme").addEventListener("click", nextTheme)
 byId("help").addEventListener("click", showKeys)
-window.addEventListener("hashchange", route)
+window.addEventListener("hashchange", () => {
+  takeTokenFromAddress()
+  route()
+})
 // ages and leases
 setInterval(draw, 250)
 
