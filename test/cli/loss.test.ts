@@ -1,6 +1,6 @@
 import { RedisServer, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe } from "@effect/vitest"
-import { Duration, Effect, Fiber, Logger, Option } from "effect"
+import { Clock, Duration, Effect, Fiber, Logger, Option } from "effect"
 import { LockStoreError } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import type { Redis } from "ioredis"
@@ -302,4 +302,39 @@ test("A redis-lock that was stopped beyond the time to renew does not say that R
     yield* TestClock.adjust("6 seconds")
     assert.strictEqual((yield* Fiber.join(warned)).message, `Lock "a" ${says}`)
   }
+})
+
+/** A hold of which so much is left of its lease as `left` says after so many milliseconds. */
+const heldFor = Effect.fnUntraced(function* (left: (millis: number) => number) {
+  const { currentTimeMillis } = yield* Clock.Clock
+  const began = yield* currentTimeMillis
+  return {
+    title: 'Lock "a"',
+    ensureHeld: Effect.void,
+    remaining: Effect.map(currentTimeMillis, (now) => Duration.millis(left(now - began))),
+    renewalFailure: Effect.succeedNone,
+    awaitLost: Effect.never
+  } as unknown as Hold
+})
+
+test("A command goes on that began with a lock that was handed over, if its lease is extended in time", function* () {
+  // two seconds until the reply to the extension is there
+  const hold = yield* heldFor((millis) => (millis < 1200 ? 2000 - millis : 30_000 - (millis - 1200)))
+  const warned = yield* background(awaitLossWarning(hold, 5000))
+  yield* TestClock.adjust("26 seconds")
+  assert.isUndefined(warned.pollUnsafe())
+  yield* TestClock.adjust("300 millis")
+  assert.include((yield* Fiber.join(warned)).message, "its lease ends in 5.0 s")
+})
+
+test("A command whose lock was handed over, and is not extended, is stopped when a third of that lease remains", function* () {
+  const hold = yield* heldFor((millis) => 2100 - millis)
+  const warned = yield* background(awaitLossWarning(hold, 5000))
+  yield* TestClock.adjust("1399 millis")
+  assert.isUndefined(warned.pollUnsafe())
+  yield* TestClock.adjust("2 millis")
+  const { graceMillis, message } = yield* Fiber.join(warned)
+  assert.include(message, "its lease ends in 0.7 s")
+  // SIGKILL comes before its end, too
+  assert.approximately(graceMillis, 630, 2)
 })

@@ -29,7 +29,7 @@ export const graceOf = (lease: Duration.Duration): number => Math.min(longestGra
 /** Waits until the lock is lost, or is about to be. */
 export const awaitLossWarning = (hold: Hold, graceMillis: number): Effect.Effect<LossWarning> =>
   Effect.match(Effect.raceFirst(runningOut(hold, graceMillis), hold.awaitLost), {
-    onSuccess: ({ failure, remaining }) => ({
+    onSuccess: ({ failure, graceMillis, remaining }) => ({
       message: `${hold.title} ${whyNotRenewed(failure)}; its lease ends in ${(remaining / 1000).toFixed(1)} s.`,
       // dead before the end, not at it
       graceMillis: Math.max(0, remaining - graceMillis / 10)
@@ -51,20 +51,30 @@ const graceAfter = ({ reason }: LockLost, graceMillis: number): number => {
   return reason === "NotOwner" ? Math.min(overdueGraceMillis, graceMillis) : 0
 }
 
-/** How long the reply may take before that. */
-const handedOverMillis = 500
+/** The lease is about to end. */
+interface RunningOut {
+  readonly remaining: number
+  /** How long before its end that is. */
+  readonly graceMillis: number
+  /** Why it was not renewed. */
+  readonly failure: Option.Option<LockStoreError>
+}
 
-/** Waits until at most the grace remains, in milliseconds, and succeeds with what remains and why it was not renewed. */
+/**
+ * Waits until at most the grace remains, or a third of the longest lease that was seen if that is less: a lock that was handed over has a
+ * short lease until the reply to its extension is there. Times are in milliseconds.
+ */
 const runningOut = Effect.fnUntraced(function* (
   hold: Hold,
   graceMillis: number
-): Effect.fn.Return<{ readonly remaining: number; readonly failure: Option.Option<LockStoreError> }, LockLost> {
-  // a lock that was handed over has a short lease until the reply to its extension is there, a moment later
-  yield* Effect.sleep(Math.min(handedOverMillis, Duration.toMillis(yield* hold.remaining) / 4))
+): Effect.fn.Return<RunningOut, LockLost> {
+  let longest = 0
   while (true) {
     yield* hold.ensureHeld
     const remaining = Duration.toMillis(yield* hold.remaining)
-    if (remaining <= graceMillis) return { remaining, failure: yield* hold.renewalFailure }
-    yield* Effect.sleep(remaining - graceMillis)
+    longest = Math.max(longest, remaining)
+    const grace = Math.min(graceMillis, longest / 3)
+    if (remaining <= grace) return { remaining, graceMillis: grace, failure: yield* hold.renewalFailure }
+    yield* Effect.sleep(remaining - grace)
   }
 })
