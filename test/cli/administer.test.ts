@@ -4,6 +4,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
 import { soon } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { isTracked } from "../kit/server/conditions.ts"
@@ -169,4 +170,32 @@ describe("release", () => {
     assert.strictEqual(readers.code, 0, readers.stderr)
     assert.strictEqual(yield* Effect.promise(() => redis.exists(name)), 0)
   })
+
+  testLive(
+    "redis-lock release says that more permits were held than it has freed, and frees the others next",
+    function* () {
+      const name = freshName("cli")
+      const redis = yield* client()
+      const later = Date.now() + 600_000
+      const held = Array.from({ length: 1003 }, (_, i) => [
+        later + i,
+        Buffer.from(randomUUID().replaceAll("-", ""), "hex")
+      ])
+      yield* Effect.promise(() =>
+        redis
+          .multi()
+          .set(name, "0")
+          .zadd(`{${name}}:timeout`, ...held.flat())
+          .exec()
+      )
+      const most = yield* redisLock(["release", "--force", "--yes", name])
+      assert.deepStrictEqual([most.code, most.stderr], [75, "redis-lock: not all permits were freed: run this again\n"])
+      assert.include(most.stdout, `Freed 1000 permits of "${name}"; 3 more were held.`)
+      assert.strictEqual(yield* Effect.promise(() => redis.get(name)), "1000")
+      const others = yield* redisLock(["release", "--force", "--yes", name])
+      assert.strictEqual(others.code, 0, others.stderr)
+      assert.include(others.stdout, `Freed 3 permits of "${name}".`)
+      assert.strictEqual(yield* Effect.promise(() => redis.get(name)), "1003")
+    }
+  )
 })

@@ -138,6 +138,31 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
     assert.deepStrictEqual(complaints, [])
   })
 
+  test("The page asks before it frees permits how many of those that are held, where they are more than it knows", function* () {
+    const name = freshName("ui")
+    const redis = yield* client()
+    const held = Array.from({ length: 1001 }, (_, i) => [
+      Date.now() + 600_000 + i,
+      Buffer.from(randomUUID().replaceAll("-", ""), "hex")
+    ])
+    yield* promise(() =>
+      redis
+        .multi()
+        .set(name, "0")
+        .zadd(`{${name}}:timeout`, ...held.flat())
+        .exec()
+    )
+    const ui = yield* startUi(["--allow-release", `${name}*`])
+    const { page } = yield* open(ui, `/#/lock/${name}`)
+    yield* promise(() => page.getByRole("button", { name: "Free 1000 permits" }).click())
+    yield* promise(() =>
+      page.getByText("Of the 1001 permits that are held, the 1000 whose leases end first are given back.").waitFor()
+    )
+    yield* promise(() => page.getByRole("dialog").getByRole("button", { name: "Free it" }).click())
+    yield* promise(() => page.getByText(`freed 1000 permits of "${name}"; 1 more was held`).waitFor())
+    yield* promise(() => page.getByRole("button", { name: "Free all permits" }).waitFor())
+  })
+
   test("The page shows and frees no name that its pattern does not match, and counts processes that wait for any lock", function* () {
     const name = freshName("ui")
     const redis = yield* client()
@@ -273,6 +298,22 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
       yield* promise(() => page.keyboard.press("Enter"))
       yield* promise(() => page.getByRole("grid").getByRole("link", { name }).waitFor())
     }
+  })
+
+  test("A token in an address that is opened in the tab of the page is taken, and leaves the address", function* () {
+    const name = freshName("ui")
+    const redis = yield* client()
+    yield* holdElsewhere(redis, name)
+    const ui = yield* startUi([name], { env: { REDIS_LOCK_UI_TOKEN: theToken } })
+    const { page } = yield* open(ui)
+    yield* promise(() => page.getByText("This page needs its token").waitFor())
+    yield* promise(() => page.goto(`${ui.origin}/#token=${theToken}`))
+    yield* promise(() => page.getByRole("grid").getByRole("link", { name }).waitFor())
+    assert.strictEqual(page.url(), `${ui.origin}/#/`)
+    // nor does it stay in the history
+    yield* promise(() => page.goBack())
+    yield* promise(() => page.goForward())
+    assert.strictEqual(page.url(), `${ui.origin}/#/`)
   })
 
   test("The page asks for the token, keeps it out of the address, and connects again to a redis-lock ui that was restarted", function* () {

@@ -145,7 +145,8 @@ const releaseCommand = Command.make(
   Command.withDescription(
     paragraphs(`
 Takes NAME away from its holder and wakes the next waiter. A read-write lock is taken from its writer or from all its readers; a
-semaphore with leased permits gets back all permits that are held. On a terminal it shows the holder and asks first.
+semaphore with leased permits gets back all permits that are held, at most a thousand at a time. On a terminal it shows the holder
+and asks first.
 
 The holder is not stopped. Redis notifies one that has had NAME for two seconds, if it can (redis-lock doctor, check tracking);
 any other, such as one in Java, notices when it next renews, at most a third of its lease later. Until then two processes may work
@@ -158,6 +159,7 @@ Exit codes:
   66  nobody holds it, or the holder has changed since it was shown
   69  Redis cannot be reached, or refuses
   74  freed, but that could not be written
+  75  a thousand permits were freed, but more were held: run it again
   77  the answer was no; nothing was freed`)
   ),
   Command.withExamples([{ command: "redis-lock release --force db:migrate" }])

@@ -27,6 +27,8 @@ export const ExitCode = {
   notWritten: 74,
   /** EX_TEMPFAIL */
   waitRanOut: 75,
+  /** EX_TEMPFAIL: more permits were held than one look lists. */
+  freedSome: 75,
   /** EX_NOPERM: the answer to the question was no. */
   declined: 77,
   /** As timeout(1). */

@@ -35,19 +35,29 @@ export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect
     if (freed === 0) {
       return yield* new ExitWith({ code: ExitCode.notHeld, message: yield* whyNothingWasFreed(name) })
     }
-    yield* print(
-      state.held > 0
-        ? `Freed ${freed} permit${freed === 1 ? "" : "s"} of ${quoted(name)}.\n`
-        : `Freed ${quoted(name)}. It was ${heldBy(state)}.\n`
-    )
+    yield* print(`Freed ${whatWasFreed(state, freed)}.${state.held > 0 ? "" : ` It was ${heldBy(state)}.`}\n`)
     if (state.holders.length > 0 && state.holders.every(({ owner }) => isKept(owner))) return
     yield* print(
       "Redis notifies a holder that has had it for two seconds, if it can (redis-lock doctor); any other notices when it next renews: with a lease of 30 s within 10 s.\n"
     )
+    if (unlisted(state) > 0) {
+      return yield* new ExitWith({ code: ExitCode.freedSome, message: "not all permits were freed: run this again" })
+    }
   }).pipe(
     Effect.provide(locksIn(target)),
     Effect.catchIf((error) => error._tag !== "ExitWith", failed)
   )
+
+/** How many permits are held beside those that {@link free} gives back: a look lists no more than a thousand. */
+const unlisted = ({ held, permits }: LockState): number => held - permits.length
+
+/** The lock that was freed, or how many permits, and how many more there were. */
+export const whatWasFreed = (state: LockState, freed: number): string => {
+  if (state.held === 0) return quoted(state.name)
+  const left = unlisted(state)
+  const more = left === 0 ? "" : `; ${left} more ${left === 1 ? "was" : "were"} held`
+  return `${freed} permit${freed === 1 ? "" : "s"} of ${quoted(state.name)}${more}`
+}
 
 /** What to say if those that were seen hold it no more. */
 export const whyNothingWasFreed = (
@@ -73,8 +83,8 @@ export const refusalOf = ({ held, holders, kind, name }: LockState): ExitWith | 
 const notHeld = (name: string) => new ExitWith({ code: ExitCode.notHeld, message: `nobody holds ${quoted(name)}` })
 
 /**
- * Releases a name for the holders that were seen, but not for anyone who has acquired it since. Returns the number of permits that were
- * freed, or 1 for a lock.
+ * Releases a name for the holders that were seen, but not for anyone who has acquired it since: of a semaphore the permits that the look
+ * has listed. Returns the number of permits that were freed, or 1 for a lock.
  */
 export const free = (
   state: LockState

@@ -9,13 +9,12 @@ import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import * as Schema from "effect/Schema"
 import { Lock, type LockState, type RedisLock } from "effect-redis-lock"
 import { heldBy } from "../names/nameState.ts"
-import { free, refusalOf, whyNothingWasFreed } from "../names/release.ts"
+import { free, refusalOf, whatWasFreed, whyNothingWasFreed } from "../names/release.ts"
 import { say } from "../say.ts"
-import { quoted } from "../visible.ts"
 import { answer, notServed } from "./answer.ts"
 import type { ReleaseRequest } from "./page/connection/wire.ts"
 
-/** The state with no holders and permits but these. */
+/** The state with no holders and permits listed but these. */
 const onlySeen = (state: LockState, seen: ReadonlySet<string>): LockState => ({
   ...state,
   holders: state.holders.filter(({ owner }) => seen.has(owner)),
@@ -39,9 +38,12 @@ export const release = (
     const state = yield* Lock.inspect(name)
     const refusal = refusalOf(state)
     if (refusal !== undefined) return answer(409, refusal.message)
-    if ((yield* free(onlySeen(state, new Set(seen)))) === 0) return answer(409, yield* whyNothingWasFreed(name))
-    yield* say(`freed ${quoted(name)} for the page; it was ${heldBy(state)}`)
-    return answer(200, `freed ${quoted(name)}`)
+    const shown = onlySeen(state, new Set(seen))
+    const count = yield* free(shown)
+    if (count === 0) return answer(409, yield* whyNothingWasFreed(name))
+    const freed = `freed ${whatWasFreed(shown, count)}`
+    yield* say(`${freed} for the page${state.held > 0 ? "" : `; it was ${heldBy(state)}`}`)
+    return answer(200, freed)
   }).pipe(
     Effect.provideService(MaxBodySize, ByteSize.mebibytes(1)),
     Effect.catchTags({

@@ -12,12 +12,12 @@ import { ExitWith, failed } from "../exit.ts"
 import { heldBy, jsonOf } from "../names/nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
 import { changesOf } from "./changes.ts"
-import { free, whyNothingWasFreed } from "../names/release.ts"
+import { free, whatWasFreed, whyNothingWasFreed } from "../names/release.ts"
 import { say } from "../say.ts"
 import * as Signals from "../run/Signals.ts"
 import * as Terminal from "./terminal.ts"
 import { print } from "../text.ts"
-import { isKept, quoted, visible } from "../visible.ts"
+import { isKept, visible } from "../visible.ts"
 import { changed, empty, frame, pressed, type View } from "./watchView.ts"
 
 export interface WatchOptions extends Target {
@@ -116,13 +116,13 @@ const showing = Effect.fnUntraced(function* (
   }
 })
 
-const freed = (view: View, seen: LockState): Effect.Effect<View, never, RedisLock.RedisLock> => {
-  const name = quoted(seen.name)
-  return free(seen).pipe(
-    Effect.flatMap((count) => (count === 0 ? whyNothingWasFreed(seen.name) : Effect.succeed(`freed ${name}`))),
+const freed = (view: View, seen: LockState): Effect.Effect<View, never, RedisLock.RedisLock> =>
+  free(seen).pipe(
+    Effect.flatMap((count) =>
+      count === 0 ? whyNothingWasFreed(seen.name) : Effect.succeed(`freed ${whatWasFreed(seen, count)}`)
+    ),
     Effect.match({
       onSuccess: (message) => ({ ...view, message }),
       onFailure: ({ message }) => ({ ...view, message: visible(message) })
     })
   )
-}

@@ -22,8 +22,8 @@ export const closeDialogs = (): void => {
 /** Whether keys belong to a dialog. */
 export const isDialogOpen = (): boolean => document.querySelector("dialog[open]") !== null
 
-/** Asks whether to free a lock, or all held permits of a semaphore, and does it. */
-export const askToFree = ({ holders, name, permits }: Inspected, tell: (message: string) => void): void => {
+/** Asks whether to free a lock, or the held permits of a semaphore that the look has listed, and does it. */
+export const askToFree = ({ held, holders, name, permits }: Inspected, tell: (message: string) => void): void => {
   const dialog = el("dialog", { class: "ask", "aria-labelledby": "question" })
   const free = button("Free it", { class: "danger" }, () => {
     dialog.close()
@@ -31,18 +31,7 @@ export const askToFree = ({ holders, name, permits }: Inspected, tell: (message:
   })
   dialog.append(
     el("h2", { id: "question" }, "Free ", el("span", { class: "mono" }, visible(name)), "?"),
-    el(
-      "p",
-      {},
-      ...(permits.length > 0
-        ? [
-            permits.length === 1
-              ? "The permit that is held is given back. "
-              : `The ${permits.length} permits that are held are given back. `,
-            consequences
-          ]
-        : heldBy(holders))
-    ),
+    el("p", {}, ...(permits.length > 0 ? [permitsThatAreFreed(permits.length, held), consequences] : heldBy(holders))),
     el(
       "div",
       { class: "buttons" },
@@ -52,6 +41,13 @@ export const askToFree = ({ holders, name, permits }: Inspected, tell: (message:
   )
   show(dialog)
 }
+
+const permitsThatAreFreed = (listed: number, held: number): string =>
+  held > listed
+    ? `Of the ${held} permits that are held, the ${listed} whose leases end first are given back. `
+    : listed === 1
+      ? "The permit that is held is given back. "
+      : `The ${listed} permits that are held are given back. `
 
 const consequences =
   "The holder is not stopped, but notified. If it cannot be, it learns of its loss when it next renews, at most a third of its lease later: until then two may work at once. If you can, stop the holder instead."

@@ -98,7 +98,9 @@ export class LockPage {
     if (hasSelectionIn(this.element)) return
     setText(this.#kind, kinds[state.kind] ?? state.kind)
     setText(this.#token, state.token === null ? "" : `fencing token ${state.token}`)
-    setText(this.#free, state.kind === "permit semaphore" ? "Free all permits" : "Free this lock")
+    const listed = state.permits.length
+    const permits = state.held > listed ? `Free ${listed} permits` : "Free all permits"
+    setText(this.#free, state.kind === "permit semaphore" ? permits : "Free this lock")
     this.#free.hidden = !told.mayRelease || (state.holders.length === 0 && state.held === 0)
     this.#verdict.replaceChildren(...verdict(told))
     this.#now.replaceChildren(...cards(told, (id, left) => this.#leaseBar(id, left)))
