@@ -14,6 +14,42 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "long-interval-of-a-writer": {
+    file: `${internal}/wait/Lines.ts`,
+    fixed: 'waited === "write" ? 3000 : ',
+    broken: ""
+  },
+  "long-interval-of-a-place": {
+    file: `${internal}/wait/Lines.ts`,
+    fixed: 'waited === "latch" ? Number.POSITIVE_INFINITY : 30_000',
+    broken: "Number.POSITIVE_INFINITY"
+  },
+  "refused-reports": {
+    file: `${internal}/wait/FairQueue.ts`,
+    fixed: "if (!isRefused(cause)) this.removePlaces(gone)",
+    broken: "this.removePlaces(gone)"
+  },
+  "lease-of-a-queue": {
+    file: "lua/fair_lock/refresh.lua",
+    fixed: "if left >= 0 and left < 43200000 then",
+    broken: "if left == 0 then"
+  },
+  "token-in-the-tab": {
+    file: "packages/cli/src/ui/page/main.ts",
+    fixed: `  takeTokenFromAddress()
+  route()`,
+    broken: "  route()"
+  },
+  "more-than-a-thousand": {
+    file: "packages/cli/src/names/release.ts",
+    fixed: "if (unlisted(state) > 0) {",
+    broken: "if (unlisted(state) < 0) {"
+  },
+  "slow-confirmation": {
+    file: "packages/cli/src/run/lossWarning.ts",
+    fixed: "Math.min(graceMillis, longest / 3)",
+    broken: "graceMillis"
+  },
   "notes-of-freed": {
     file: "lua/include/hand_over/hand_over_sides.lua",
     fixed: "--@include readers/forget_freed",

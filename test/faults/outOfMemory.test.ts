@@ -99,35 +99,6 @@ describe("a server whose memory is full (maxmemory, noeviction)", { concurrent: 
   )
 
   testLive(
-    "A full server keeps the places of those that wait for a fair lock, which goes on to the next one",
-    function* () {
-      const { redis, server } = yield* onServer()
-      // who asks on a full server fails
-      const [mine, theirs] = [yield* client(server), yield* client(server, { fallbackInterval: "1 hour" })]
-      const fair = FairLock.make("fair")
-      const holding = yield* hold(mine, fair)
-      const first = yield* waitFor(theirs, fair)
-      yield* queued(redis, "fair", 1)
-      const second = yield* waitFor(theirs, fair)
-      const [head] = yield* queued(redis, "fair", 2)
-      yield* fill(redis)
-      // a client that does not report for five seconds counts as dead
-      const until = (yield* serverTime(redis)) + 15_000
-      yield* eventually(
-        "their client has reported for long",
-        () => redis.zscore(clientsOf("fair"), head!.slice(0, 36)),
-        (aliveUntil) => Number(aliveUntil) > until
-      )
-      yield* holding.release
-      assert.strictEqual((yield* first.entered).owner, head)
-      yield* queued(redis, "fair", 1)
-      // it tells the next one to ask
-      assert.isTrue(yield* mine.run(Lock.forceRelease(fair)))
-      assert.propertyVal(yield* Effect.flip(second.entered), "reason", "OutOfMemory")
-    }
-  )
-
-  testLive(
     "A full server keeps the places of a client that waits for a fair lock, which can be freed by force",
     function* () {
       const { redis, server } = yield* onServer()
