@@ -663,9 +663,19 @@ const fixes = {
     broken: "void new Sent(command, now)"
   },
   "slow-shutdown": {
-    file: `${internal}/hold/release.ts`,
-    fixed: "Math.min(options.releaseTimeoutMillis, now() - gaveUp.at)",
-    broken: "Math.min(options.releaseTimeoutMillis, now() - gaveUp.at + options.releaseTimeoutMillis)"
+    file: `${internal}/hold/ReleaseTime.ts`,
+    fixed: "if (passed < releaseTimeoutMillis) return passed",
+    broken: "if (passed < 0) return passed"
+  },
+  "after-silence": {
+    file: `${internal}/hold/ReleaseTime.ts`,
+    fixed: "this.#silent.delete(slot)",
+    broken: "void slot"
+  },
+  "one-silent-server": {
+    file: `${internal}/hold/ReleaseTime.ts`,
+    fixed: "!this.isShared || this.#answering.has(slotOf(lock))",
+    broken: "!this.isShared"
   },
   "leader-waits": {
     file: `${internal}/coordination/candidate.ts`,

@@ -13,7 +13,6 @@ import { PreventSchedulerYield, Scheduler } from "effect/Scheduler"
 import * as Scope from "effect/Scope"
 import { type AcquireError, InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
-import { releaseMillis } from "../hold/release.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import { ownerText } from "../report/shown.ts"
 import { type SpanAttributes, traceAcquire, traceHold, traceHoldUntilClosed } from "../report/spans.ts"
@@ -177,20 +176,20 @@ const isClosed = (problems: Cause.Cause<LockLost | LockStoreError>): boolean =>
 
 /**
  * Releases where the outcome changes nothing: after a section that has failed, or at the end of a scope. Such releases follow one
- * another when a program ends. If the store is away, they share one release timeout: after one that has given up, the next waits
- * no longer than has passed since, and continues in the background.
+ * another when a program ends. If the store is away, they share one release timeout (`ReleaseTime`), and continue in the
+ * background.
  */
 const releaseSoon = (hold: InternalHolding): Effect.Effect<void, LockLost | LockStoreError> => {
   for (const { lease } of hold.holds) {
     const { client } = lease
-    const left = releaseMillis(client)
-    if (left === client.options.releaseTimeoutMillis) continue
+    const left = client.releaseTime.leftFor(lease)
+    if (left === undefined) continue
     // detached: it may release at other clients as well, after this one has closed
     return Effect.flatMap(Effect.forkDetach(hold.releaseNow(), { startImmediately: true }), (release) =>
       Effect.timeoutOrElse(Effect.interruptible(Fiber.join(release)), {
         duration: left,
         orElse: () => {
-          client.gaveUp.at = client.now()
+          client.releaseTime.gaveUpEarly(lease)
           const continues = lease.kind.mode === "permit" ? "the permits are given back" : "it continues"
           const operation = `release (${continues} in the background)`
           const cause = new Error("the store did not answer the release before this one in time either")

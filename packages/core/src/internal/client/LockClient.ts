@@ -14,7 +14,8 @@ import { type InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
 import type { AcquireRequest } from "../acquire/ask.ts"
 import { HeldLeases } from "../hold/HeldLeases.ts"
 import type { Lease, LeaseEntry } from "../hold/Lease.ts"
-import { releaseMillis, releaseUntilConfirmed } from "../hold/release.ts"
+import { releaseUntilConfirmed } from "../hold/release.ts"
+import { ReleaseTime } from "../hold/ReleaseTime.ts"
 import { Tracking } from "../hold/Tracking.ts"
 import { recordsOf, Watchdog } from "../hold/Watchdog.ts"
 import { LabelsOfOthers } from "../kinds/inspect.ts"
@@ -111,8 +112,8 @@ export class LockClient extends OpaqueClient implements Service {
   overdueRollbacks = 0
   /** How long a caller has last waited for rollbacks, with what counted of earlier ones; and when that ended, on the monotonic clock. */
   awaited = { millis: 0, at: Number.NEGATIVE_INFINITY }
-  /** When a release last gave up waiting, on the monotonic clock. A client and its RedLocks share it. */
-  gaveUp = { at: Number.NEGATIVE_INFINITY }
+  /** A client and its RedLocks share it. */
+  releaseTime = new ReleaseTime()
   /** Everything that a closing client still has to release. */
   readonly toGiveBack = new Set<Lease>()
   /** The highest token granted to this client, for any name: tokens are times. */
@@ -311,7 +312,7 @@ const longestList = 20
  */
 const giveBackAll = (client: LockClient): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const until = performance.now() + releaseMillis(client)
+    const until = performance.now() + client.releaseTime.left(client)
     const left = client.toGiveBack
     const begun = new Set<Lease>()
     // twice in a row: an acquisition that was just answered may be about to be rolled back

@@ -6,8 +6,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
-import type { LockClient } from "../client/LockClient.ts"
-import { handOverTerms, type OwnerRef, ownerRefOf } from "../kinds/kinds.ts"
+import { handOverTerms, type LockRef, type OwnerRef, ownerRefOf } from "../kinds/kinds.ts"
 import { ownerText } from "../report/shown.ts"
 import { isFinal, matchOutcome, mayHaveRun, retryAfter, retryRelease } from "../store/failures.ts"
 import * as lock from "../store/operations/lock.ts"
@@ -139,7 +138,7 @@ class PendingRelease {
         onFailure: (failure): Effect.Effect<void, LockLost | LockStoreError> => {
           // something else lies under its name
           if (failure.reason === "WrongType") return settle(-1)
-          if (!isFinal(failure)) client.gaveUp.at = client.now()
+          if (!isFinal(failure)) client.releaseTime.gaveUp(lease)
           client.background(releaseUntilConfirmed(lease, lease.overAt))
           return Effect.fail(unconfirmed(lease, failure, outlook(lease), mayBeReleased))
         }
@@ -153,6 +152,7 @@ class PendingRelease {
 
   #confirm(reply: number): LockLost | undefined {
     const { lease } = this
+    lease.client.releaseTime.answered(lease)
     this.#handOver?.settle(Math.max(0, reply - 1))
     // after a reconnect the one that was sent again may have been first
     if (reply >= 1 || lease.client.hasGivenBack(lease.kind.release(lease, ""))) return undefined
@@ -243,11 +243,13 @@ export const sendRelease = (
 
 /** {@link sendRelease} for what may be run later, and again. */
 export const releasing = (ref: OwnerRef, publish?: string): Effect.Effect<number, LockStoreError> =>
-  Effect.suspend(() => sendRelease(ref, publish))
+  Effect.suspend(() => noting(ref, sendRelease(ref, publish)))
 
-/** How long a release may take that others may follow: after one that has given up, no longer than has passed since. */
-export const releaseMillis = ({ gaveUp, now, options }: LockClient): number =>
-  Math.min(options.releaseTimeoutMillis, now() - gaveUp.at)
+/** Notes the reply to a release, where one has given up before. */
+const noting = <A>(ref: LockRef, send: Effect.Effect<A, LockStoreError>): Effect.Effect<A, LockStoreError> => {
+  const { releaseTime } = ref.client
+  return releaseTime.isShared ? Effect.tap(send, () => Effect.sync(() => releaseTime.answered(ref))) : send
+}
 
 /** The least time for a reply: the event loop may have been blocked for all that was left. */
 const leastReplyMillis = 50

@@ -93,7 +93,7 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
       })
   )
   const client = runNow(context, made)
-  client.gaveUp = first.client.gaveUp
+  client.releaseTime = first.client.releaseTime
   for (const member of members) member.client.quorumClients.set(identity, client)
   return client
 }
