@@ -677,6 +677,11 @@ const fixes = {
     fixed: "!this.isShared || this.#answering.has(slotOf(lock))",
     broken: "!this.isShared"
   },
+  "throwing-tracer": {
+    file: `${internal}/acquire/sections.ts`,
+    fixed: "Effect.ignore(releaseSoon(held))",
+    broken: "Effect.asVoid(Effect.succeed(held))"
+  },
   "leader-waits": {
     file: `${internal}/coordination/candidate.ts`,
     fixed: "hold.by = new Identity(fiber, scope)",

@@ -12,7 +12,7 @@ import * as Option from "effect/Option"
 import { PreventSchedulerYield, Scheduler } from "effect/Scheduler"
 import * as Scope from "effect/Scope"
 import { type AcquireError, InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
-import type { InternalHolding } from "../hold/Hold.ts"
+import { InternalHolding } from "../hold/Hold.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import { ownerText } from "../report/shown.ts"
 import { type SpanAttributes, traceAcquire, traceHold, traceHoldUntilClosed } from "../report/spans.ts"
@@ -132,12 +132,28 @@ const asking = <H extends InternalHolding, E, Answer, E2, A, E3, R>(
       // suspended: an interruption that has just come takes effect before the result of this function is run
       const asked = Effect.suspend(() => ask(prepared, restore))
       return matchOutcome(
-        isTracing(fiber) ? traceAcquire(acquireSpan, prepared, asked) : asked,
+        isTracing(fiber) ? tracing(acquireSpan, prepared, asked) : asked,
         (answer): Effect.Effect<A, E2 | E3, R> => f(answer, prepared, fiber, restore),
         failed<E2>
       )
     })
   })
+
+/** Traces a request. What it has acquired is released if the tracer throws then: its caller never learns of it. */
+const tracing = <Answer, E>(
+  name: string,
+  prepared: Prepared<InternalHolding, unknown>,
+  asked: Effect.Effect<Answer, E>
+): Effect.Effect<Answer, E> => {
+  let held: Answer | undefined
+  const noted = Effect.map(asked, (answer) => (held = answer))
+  return Effect.onError(traceAcquire(name, prepared, noted), () =>
+    held instanceof InternalHolding ? abandon(held) : Effect.void
+  )
+}
+
+/** Releases what the exception of a tracer has kept from its holder, if that has not released it. */
+const abandon = (held: InternalHolding): Effect.Effect<void> => Effect.ignore(releaseSoon(held))
 
 /** A server that cannot do what an option wants makes that option invalid. */
 const failed = <E>(cause: Cause.Cause<E>): Effect.Effect<never, E | InvalidLockOptions> => {
@@ -153,9 +169,12 @@ const keeping =
   (held, prepared, fiber) => {
     const scope = scopeOf(fiber)
     const kept = Effect.as(Scope.addFinalizerExit(scope, releaseOrWarn(family, held)), held)
-    return isTracing(fiber)
-      ? Effect.andThen(traceHoldUntilClosed(family.holdSpan, prepared, held, family.spanAttributes(held), scope), kept)
-      : kept
+    if (!isTracing(fiber)) return kept
+    const traced = traceHoldUntilClosed(family.holdSpan, prepared, held, family.spanAttributes(held), scope)
+    return Effect.andThen(
+      Effect.onError(traced, () => abandon(held)),
+      kept
+    )
   }
 
 /** A finalizer that refers to the holding alone, as many holdings may live for long. */
@@ -217,7 +236,7 @@ const guarding =
     })
     if (!isTracing(fiber)) return guard(held, scheduler, inner, restore)
     const traced = Effect.suspend(() => guard(held, scheduler, inner, restore))
-    return traceHold(holdSpan, prepared, held, spanAttributes(held), traced)
+    return Effect.onError(traceHold(holdSpan, prepared, held, spanAttributes(held), traced), () => abandon(held))
   }
 
 /**
