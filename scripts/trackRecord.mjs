@@ -682,6 +682,16 @@ const fixes = {
     fixed: "Effect.ignore(releaseSoon(held))",
     broken: "Effect.asVoid(Effect.succeed(held))"
   },
+  "endless-sections": {
+    file: `${internal}/acquire/sections.ts`,
+    fixed: "this.#around.#held === undefined",
+    broken: "this.#around.#around === this"
+  },
+  "ended-sections-around": {
+    file: `${internal}/hold/Lease.ts`,
+    fixed: "this.outer = stillHeld(outer)",
+    broken: "this.outer = outer ?? stillHeld(outer)"
+  },
   "leader-waits": {
     file: `${internal}/coordination/candidate.ts`,
     fixed: "hold.by = new Identity(fiber, scope)",

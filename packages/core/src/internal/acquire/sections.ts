@@ -245,9 +245,9 @@ const guarding =
  */
 class SectionScheduler implements Scheduler {
   readonly executionMode: Scheduler["executionMode"]
-  readonly #around: Scheduler
+  #around: Scheduler
   /** Whether that one is never asked. */
-  readonly #preventsYield: boolean
+  #preventsYield: boolean
   #held: InternalHolding | undefined
 
   constructor(held: InternalHolding, around: Scheduler, preventsYield: boolean) {
@@ -270,6 +270,11 @@ class SectionScheduler implements Scheduler {
   /** The section has been interrupted or has ended: what still runs is its cleanup, or outlives it. */
   letGo(): void {
     this.#held = undefined
+    // a fiber that outlives it may begin the next section, and so on without end: each forgets those that have ended before it
+    while (this.#around instanceof SectionScheduler && this.#around.#held === undefined) {
+      this.#preventsYield ||= this.#around.#preventsYield
+      this.#around = this.#around.#around
+    }
   }
 }
 

@@ -338,8 +338,16 @@ export class HeldAround {
 
   constructor(hold: LeaseEntry, outer: HeldAround | undefined) {
     this.hold = hold
-    this.outer = outer
+    this.outer = stillHeld(outer)
   }
+}
+
+/** Without the sections that have ended: a fiber that outlives its section may begin the next one, and so on without end. */
+const stillHeld = (around: HeldAround | undefined): HeldAround | undefined => {
+  if (around === undefined) return undefined
+  const outer = stillHeld(around.outer)
+  if (around.hold.released) return outer
+  return outer === around.outer ? around : new HeldAround(around.hold, outer)
 }
 
 export class Owner {
