@@ -692,6 +692,11 @@ const fixes = {
     fixed: "this.outer = stillHeld(outer)",
     broken: "this.outer = outer ?? stillHeld(outer)"
   },
+  "never-held": {
+    file: `${internal}/client/LockClient.ts`,
+    fixed: "if (wasHeld) this.telemetry",
+    broken: "this.telemetry"
+  },
   "leader-waits": {
     file: `${internal}/coordination/candidate.ts`,
     fixed: "hold.by = new Identity(fiber, scope)",

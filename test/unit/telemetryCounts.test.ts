@@ -22,7 +22,9 @@ import { fakeDriver } from "../kit/fakeDriver.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
 import { metricsAboveZero, metricValues, withOwnMetrics } from "../kit/metrics.ts"
 import { testsThrough } from "../kit/test.ts"
-import { as, clientOf, quorumOf, storeWith, testStores } from "../kit/testStore.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
+import { as, clientOf, quorumOf, storeWith, testStore, testStores } from "../kit/testStore.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 import { background } from "../kit/background.ts"
 
 const clients = RedisLock.layerFromStore()
@@ -342,4 +344,28 @@ test("Durations are exported in seconds, under the names that Prometheus gives t
     assert.include(page.split("\n"), line)
   }
   assert.strictEqual(LockMetrics.prometheusName("http.requests"), "http.requests")
+})
+
+test("A grant that is gone before its holder can begin counts neither as a hold nor as a loss", function* () {
+  const server = yield* testStore()
+  let isGone = false
+  // in memory, the reply to the command that confirms the grant is there at once
+  const store = wrappedStore(server.store, ({ operation, run }) => {
+    if (operation !== "lock/renew" || isGone) return run()
+    isGone = true
+    return Effect.andThen(server.delete("a"), run())
+  })
+  const [holder, waiter] = [yield* clientOf(server), yield* clientOf({ store })]
+  const section = yield* sectionUntilTold((body) => as(holder)(Lock.withLock(body, "a")))
+  const waiting = yield* background(as(waiter)(Lock.withLock(Effect.void, "a")))
+  yield* TestClock.adjust("3 seconds")
+  yield* section.end
+  yield* TestClock.adjust("3 seconds")
+  yield* Fiber.join(waiting)
+  assert.isTrue(isGone)
+  assert.deepInclude(yield* metricValues, {
+    "redis_lock.acquisitions lock.kind=reentrant": 2,
+    "redis_lock.held lock.kind=reentrant": 0,
+    "redis_lock.losses lock.kind=reentrant lock.loss.reason=NotOwner": 0
+  })
 })

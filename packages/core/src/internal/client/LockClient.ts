@@ -246,11 +246,12 @@ export class LockClient extends OpaqueClient implements Service {
     return outermost
   }
 
-  /** It is held no longer: its release begins, or it is lost. */
-  forget(lease: Lease, now: number): void {
+  /** It is held no longer: its release begins, or it is lost. Returns whether it was remembered: one that nobody has held does not count. */
+  forget(lease: Lease, now: number): boolean {
     this.watchdog.unwatch(lease)
-    this.leases.remove(lease)
-    this.telemetry.of(lease.kind.name).holdDuration.record(now - lease.acquiredAt)
+    const wasHeld = this.leases.remove(lease)
+    if (wasHeld) this.telemetry.of(lease.kind.name).holdDuration.record(now - lease.acquiredAt)
+    return wasHeld
   }
 
   /** The connection is back, perhaps to a server that does not know what the last one had granted. */

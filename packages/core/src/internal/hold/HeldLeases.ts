@@ -75,7 +75,8 @@ export class HeldLeases extends PassingMap<string, Lease> {
     this.set(lock, lease)
   }
 
-  remove(lease: Lease): void {
+  /** Whether it was there. */
+  remove(lease: Lease): boolean {
     const { lock } = lease.keys
     const { alongside } = lease
     lease.alongside = undefined
@@ -83,11 +84,14 @@ export class HeldLeases extends PassingMap<string, Lease> {
     if (latest === lease) {
       if (alongside === undefined) this.delete(lock)
       else this.set(lock, alongside)
-      return
+      return true
     }
     for (let other = latest; other !== undefined; other = other.alongside) {
-      if (other.alongside === lease) other.alongside = alongside
+      if (other.alongside !== lease) continue
+      other.alongside = alongside
+      return true
     }
+    return false
   }
 
   /** Those of one lock, oldest first: a copy, because checking a lease may find it lost and remove it. */

@@ -218,8 +218,7 @@ export class Lease implements Due, OwnerRef {
     // the release in flight finds out whether it was lost, and counts the loss
     if (this.released) return this.lossOf(reason, now, stalled)
     const lost = (this.lost = this.lossOf(reason, now, stalled))
-    this.client.forget(this, now)
-    this.client.telemetry.of(this.kind.name).lost[reason]++
+    if (this.client.forget(this, now)) this.client.telemetry.of(this.kind.name).lost[reason]++
     for (const listener of this.#listeners ?? []) this.client.inOwnTurn(listener)
     this.client.lines.wake(this.keys.lock)
     return lost
