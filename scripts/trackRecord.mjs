@@ -697,6 +697,11 @@ const fixes = {
     fixed: "if (wasHeld) this.telemetry",
     broken: "this.telemetry"
   },
+  "released-before-reentry": {
+    file: `${internal}/acquire/reenter.ts`,
+    fixed: "if (lease.released) return Effect.undefined",
+    broken: "if (lease.lost !== undefined) return Effect.undefined"
+  },
   "leader-waits": {
     file: `${internal}/coordination/candidate.ts`,
     fixed: "hold.by = new Identity(fiber, scope)",

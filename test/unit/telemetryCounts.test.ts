@@ -1,5 +1,5 @@
 import { assert } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Effect, Exit, Fiber, Layer, Scheduler, Scope } from "effect"
 import {
   CountDownLatch,
   FairLock,
@@ -18,6 +18,7 @@ import {
 } from "effect-redis-lock"
 import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
+import type { Hold } from "../../packages/core/dist/internal/hold/Hold.js"
 import { fakeDriver } from "../kit/fakeDriver.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
 import { metricsAboveZero, metricValues, withOwnMetrics } from "../kit/metrics.ts"
@@ -368,4 +369,50 @@ test("A grant that is gone before its holder can begin counts neither as a hold 
     "redis_lock.held lock.kind=reentrant": 0,
     "redis_lock.losses lock.kind=reentrant lock.loss.reason=NotOwner": 0
   })
+})
+
+/** Has another fiber do something before the n-th operation of those that it runs. */
+class Meanwhile extends Scheduler.MixedScheduler {
+  operations = 0
+  readonly #at: number
+  readonly #meanwhile: () => void
+
+  constructor(at: number, meanwhile: () => void) {
+    super()
+    this.#at = at
+    this.#meanwhile = meanwhile
+  }
+
+  override shouldYield(fiber: Fiber.Fiber<unknown, unknown>): boolean {
+    if (++this.operations !== this.#at) return super.shouldYield(fiber)
+    this.#meanwhile()
+    return true
+  }
+}
+
+test("A lock that another fiber of its owner releases just before this one re-enters it is acquired anew, and not lost", function* () {
+  const service = yield* clientOf(yield* testStore())
+  const context = yield* Effect.context<never>()
+  const reentry = { isSent: false }
+  let at = 0
+  while (!reentry.isSent) {
+    at++
+    yield* Effect.gen(function* () {
+      const holding = yield* Lock.scoped("a")
+      const scheduler = new Meanwhile(at, () => {
+        reentry.isSent = (holding as unknown as Hold).lease.holds > 1
+        if (!reentry.isSent) Effect.runForkWith(context)(holding.release)
+      })
+      yield* Effect.provideService(Lock.withLock(Effect.void, "a"), Scheduler.Scheduler, scheduler)
+    }).pipe(Effect.scoped, Lock.withOwner, as(service))
+    assert.deepInclude(
+      yield* metricValues,
+      {
+        "redis_lock.held lock.kind=reentrant": 0,
+        "redis_lock.losses lock.kind=reentrant lock.loss.reason=NotOwner": 0
+      },
+      `before operation ${at}`
+    )
+  }
+  assert.isAbove(at, 5)
 })

@@ -73,7 +73,8 @@ const readUnder = (
   })
 
 /**
- * Adds a hold to a lease, which counts once a renewal of that lease is confirmed; undefined if the lease turns out to be lost. Redis learns of no
+ * Adds a hold to a lease, which counts once a renewal of that lease is confirmed; undefined if the lease turns out to be lost, or another
+ * fiber has just released it. Redis learns of no
  * hold: after a failure, the lease may at most be longer.
  */
 const addHold = (
@@ -82,6 +83,7 @@ const addHold = (
   restore: Restore
 ): Effect.Effect<Hold | undefined, LockStoreError> =>
   Effect.suspend(() => {
+    if (lease.released) return Effect.undefined
     const { acknowledge, client, kind, leaseMillis } = request
     const hold = lease.add(new Hold(lease, request))
     const { args, keys, operation } = kind.renew([lease], leaseMillis)
