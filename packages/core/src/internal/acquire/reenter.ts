@@ -74,8 +74,7 @@ const readUnder = (
 
 /**
  * Adds a hold to a lease, which counts once a renewal of that lease is confirmed; undefined if the lease turns out to be lost, or another
- * fiber has just released it. Redis learns of no
- * hold: after a failure, the lease may at most be longer.
+ * fiber has just released it. Redis learns of no hold: after a failure, the lease may at most be longer.
  */
 const addHold = (
   request: AcquireRequest,
