@@ -152,23 +152,6 @@ const checkOptions = Effect.fnUntraced(function* (
 })
 
 /**
- * Checks that the store can acknowledge grants as the client requires. A server that cannot be reached now is asked again before
- * the first grant.
- */
-const checkStore = (
-  store: Store.LockStore["Service"],
-  options: ClientOptions
-): Effect.Effect<void, InvalidLockOptions> => {
-  const unable = checkAcknowledges(store, options)
-  if (unable !== undefined) return Effect.fail(unable)
-  const { acknowledge, keyPrefix } = options
-  if (acknowledge === undefined) return Effect.void
-  return Effect.catch(store.acknowledges!.prepare(`${keyPrefix}any`, acknowledge), ({ cause }) =>
-    cause instanceof InvalidLockOptions ? Effect.fail(cause) : Effect.void
-  )
-}
-
-/**
  * A client of the provided {@link Store.LockStore}: `LockStore.layerRedis`, `LockStore.layerMemory`, or one of your own.
  *
  * @category layers
@@ -179,11 +162,12 @@ export const layerFromStore = (
 ): Layer.Layer<RedisLock, InvalidLockOptions, Store.LockStore> =>
   Layer.effect(
     RedisLock,
-    Effect.flatMap(checkOptions(options), (checked) =>
-      Effect.flatMap(Store.LockStore, (store) =>
-        Effect.andThen(checkStore(store, checked), makeLockClient(store, checked))
-      )
-    )
+    Effect.gen(function* () {
+      const checked = yield* checkOptions(options)
+      const store = yield* Store.LockStore
+      yield* valid(checkAcknowledges(store, checked))
+      return yield* makeLockClient(store, checked)
+    })
   )
 
 /**

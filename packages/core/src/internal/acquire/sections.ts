@@ -8,10 +8,10 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Option from "effect/Option"
+import type * as Option from "effect/Option"
 import { PreventSchedulerYield, Scheduler } from "effect/Scheduler"
 import * as Scope from "effect/Scope"
-import { type AcquireError, InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
+import { type AcquireError, type LockLost, LockStoreError } from "../../LockError.ts"
 import { InternalHolding } from "../hold/Hold.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import { ownerText } from "../report/shown.ts"
@@ -131,10 +131,8 @@ const asking = <H extends InternalHolding, E, Answer, E2, A, E3, R>(
     return Effect.uninterruptibleMask((restore) => {
       // suspended: an interruption that has just come takes effect before the result of this function is run
       const asked = Effect.suspend(() => ask(prepared, restore))
-      return matchOutcome(
-        isTracing(fiber) ? tracing(acquireSpan, prepared, asked) : asked,
-        (answer): Effect.Effect<A, E2 | E3, R> => f(answer, prepared, fiber, restore),
-        failed<E2>
+      return Effect.flatMap(isTracing(fiber) ? tracing(acquireSpan, prepared, asked) : asked, (answer) =>
+        f(answer, prepared, fiber, restore)
       )
     })
   })
@@ -154,14 +152,6 @@ const tracing = <Answer, E>(
 
 /** Releases what the exception of a tracer has kept from its holder, if that has not released it. */
 const abandon = (held: InternalHolding): Effect.Effect<void> => Effect.ignore(releaseSoon(held))
-
-/** A server that cannot do what an option wants makes that option invalid. */
-const failed = <E>(cause: Cause.Cause<E>): Effect.Effect<never, E | InvalidLockOptions> => {
-  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  return error instanceof LockStoreError && error.cause instanceof InvalidLockOptions
-    ? Effect.fail(error.cause)
-    : Effect.failCause(cause)
-}
 
 /** Keeps what was acquired until the scope closes. */
 const keeping =

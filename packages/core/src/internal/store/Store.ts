@@ -64,10 +64,7 @@ export interface Store {
 
 /** Waits for replicas of the server that keeps a key. */
 export interface Acknowledges {
-  /**
-   * Run before anything is granted: fails if that server cannot do what is wanted, or cannot be reached. In the first case the cause
-   * is an `InvalidLockOptions`.
-   */
+  /** Run before anything is granted: fails if that server cannot be reached, or refuses to wait. */
   readonly prepare: (key: string, wanted: Acknowledgement) => Effect.Effect<void, LockStoreError>
   /** Fails unless the grant has reached the wanted replicas; the caller then undoes it. `lock` is for messages. */
   readonly confirm: (lock: string, grant: Grant, wanted: Acknowledgement) => Effect.Effect<void, LockStoreError>

@@ -4,13 +4,7 @@
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import {
-  InvalidLockOptions,
-  type LockLost,
-  LockStoreError,
-  QuorumNotReached,
-  type StoreReason
-} from "../../LockError.ts"
+import { type LockLost, LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { consequences } from "../report/storeReasons.ts"
 import type { StoreCommand } from "./operations/StoreOperation.ts"
@@ -25,8 +19,6 @@ export const mayHaveRun = (cause: Cause.Cause<LockStoreError>): boolean =>
   !cause.reasons.every((reason) => {
     if (reason._tag !== "Fail" || reason.error.isOutcomeUnknown) return false
     const quorum = reason.error.cause
-    // the server cannot do what was wanted, and was sent nothing
-    if (quorum instanceof InvalidLockOptions) return true
     return quorum instanceof QuorumNotReached
       ? quorum.acquired === 0 && quorum.failures.every(({ reason }) => consequences[reason].ran === "no")
       : consequences[reason.error.reason].ran === "no"
