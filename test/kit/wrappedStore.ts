@@ -4,6 +4,7 @@
  */
 import { Effect, Layer, Stream } from "effect"
 import { LockStore, LockStoreError, type RedisDriver, type StoreReason } from "effect-redis-lock"
+import { operations } from "./operations.ts"
 
 export type Store = LockStore.LockStore["Service"]
 
@@ -34,7 +35,7 @@ export const rawCommand = (
   keys: ReadonlyArray<string>,
   args: ReadonlyArray<string | number>
 ): LockStore.StoreCommand<RedisDriver.Reply> => ({
-  operation: { ...LockStore.operations[operation], reply: (raw) => raw } as LockStore.StoreOperation<RedisDriver.Reply>,
+  operation: { ...operations[operation], reply: (raw) => raw } as LockStore.StoreOperation<RedisDriver.Reply>,
   keys,
   args
 })

@@ -2,7 +2,7 @@
  * The two halves of the memory store: the operations that a server runs on its keyspace, and the client that sends them.
  */
 import { Effect, type Exit } from "effect"
-import { LockStore, type RedisDriver } from "effect-redis-lock"
+import type { LockStore, RedisDriver } from "effect-redis-lock"
 import type * as CommandsModule from "../../packages/core/dist/internal/store/commands.js"
 import type * as LuaModule from "../../packages/core/dist/internal/store/memory/LuaScripts.js"
 import type * as KeyspaceModule from "../../packages/core/dist/internal/store/memory/Keyspace.js"
@@ -11,6 +11,7 @@ import type * as ClockModule from "../../packages/core/dist/internal/store/comma
 import type * as AcknowledgementsModule from "../../packages/core/dist/internal/store/acknowledgements.js"
 import type * as RedisCommandsModule from "../../packages/core/dist/internal/store/memory/redisCommands.js"
 import { loadInternal } from "../kit/loadInternal.ts"
+import { operations } from "../kit/operations.ts"
 
 const { Keyspace } = await loadInternal<typeof KeyspaceModule>("store/memory/Keyspace.js")
 export const { runCommand } = await loadInternal<typeof RedisCommandsModule>("store/memory/redisCommands.js")
@@ -45,4 +46,4 @@ export const execute = (
   operation: LockStore.Operation,
   keys: ReadonlyArray<string>,
   args: ReadonlyArray<string | number>
-): Result => Effect.runSyncExit(evalOn(db, lua)(LockStore.operations[operation].script, keys, args))
+): Result => Effect.runSyncExit(evalOn(db, lua)(operations[operation].script, keys, args))

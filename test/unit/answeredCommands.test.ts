@@ -6,10 +6,10 @@ import { assert } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
-import { LockStore } from "effect-redis-lock"
 import { type Member, type Outcome, QuorumCall } from "../../packages/core/dist/internal/store/quorum/QuorumCall.js"
 import { AlarmClock } from "../../packages/core/dist/internal/time/clock.js"
 import { FastCommand } from "../../packages/ioredis/dist/internal/fast/FastCommand.js"
+import { operations } from "../kit/operations.ts"
 import { startable } from "../kit/startable.ts"
 import { test } from "../kit/test.ts"
 
@@ -59,7 +59,7 @@ const called = () => {
       () => {}
     ),
     {
-      command: { operation: LockStore.operations["lock/release"], keys: ["a"], args: [] } as never,
+      command: { operation: operations["lock/release"], keys: ["a"], args: [] } as never,
       timeoutMillis: 1000,
       conclude: (outcomes) => (outcomes.filter((outcome) => outcome !== undefined).length >= 2 ? 1 : undefined),
       onDecided: (conclusion) => void conclusions.push(conclusion),

@@ -3,9 +3,10 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Exit } from "effect"
-import { LockStoreError, LockStore } from "effect-redis-lock"
+import { LockStoreError, type LockStore } from "effect-redis-lock"
 import type { Outcome } from "../../packages/core/dist/internal/store/quorum/QuorumCall.js"
 import { decide } from "../../packages/core/dist/internal/store/quorum/votes.js"
+import { operations } from "../kit/operations.ts"
 
 const failed: Outcome<unknown> = Exit.fail(new LockStoreError({ operation: "any", lock: "a", reason: "NotConnected" }))
 const pending = undefined
@@ -16,7 +17,7 @@ const decided = (operation: LockStore.Operation, members: ReadonlyArray<unknown>
     member === failed || member === pending ? (member as Outcome<unknown> | undefined) : Exit.succeed(member)
   )
   const isLast = outcomes.every((outcome) => outcome !== undefined)
-  const rule = LockStore.operations[operation].quorum!
+  const rule = operations[operation].quorum!
   return decide(rule, outcomes, Math.floor(members.length / 2) + 1, isLast) ?? (isLast ? "undecided" : "waits")
 }
 

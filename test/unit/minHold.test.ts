@@ -14,6 +14,7 @@ import {
   RedLock
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { operations } from "../kit/operations.ts"
 import { clientId, listenTo, runOperation } from "../kit/storeOperations.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
@@ -93,7 +94,7 @@ it.effect("A renewal that arrives after the release does not extend the time for
     const service = yield* clientOf({ store })
     const holding = yield* Effect.scoped(as(service)(Lock.scoped("a", { minHold: "3 seconds" })))
     yield* store.run({
-      operation: LockStore.operations["lock/renew"],
+      operation: operations["lock/renew"],
       keys: ["a"],
       args: [60_000, holding.owner]
     })

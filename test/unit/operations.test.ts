@@ -3,7 +3,7 @@
  */
 import { readdirSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
-import { LockStore } from "effect-redis-lock"
+import { operations } from "../kit/operations.ts"
 
 const scripts = new URL("../../lua/", import.meta.url)
 
@@ -13,6 +13,6 @@ it("Every script under lua/ has one row in the table of operations, of its own n
     .flatMap((directory) =>
       readdirSync(new URL(`${directory}/`, scripts)).map((file) => `${directory}/${file.replace(/\.lua$/, "")}`)
     )
-  assert.sameMembers(Object.keys(LockStore.operations), names)
-  for (const [name, operation] of Object.entries(LockStore.operations)) assert.strictEqual(operation.name, name)
+  assert.sameMembers(Object.keys(operations), names)
+  for (const [name, operation] of Object.entries(operations)) assert.strictEqual(operation.name, name)
 })

@@ -10,7 +10,6 @@ import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import { makeMemoryStore } from "./internal/store/memory/MemoryStore.ts"
 import type * as Table from "./internal/store/operations/StoreOperation.ts"
-import { table } from "./internal/store/operations/table.ts"
 import { makeRedisStore } from "./internal/store/redis/RedisStore.ts"
 import type { Store } from "./internal/store/Store.ts"
 import type { RedisDriver } from "./RedisDriver.ts"
@@ -39,14 +38,6 @@ export type StoreOperation<A> = Table.StoreOperation<A>
  * @since 0.3.0
  */
 export type StoreCommand<A> = Table.StoreCommand<A>
-
-/**
- * All operations, by name.
- *
- * @category models
- * @since 0.3.0
- */
-export const operations: Readonly<Record<Operation, StoreOperation<unknown>>> = table
 
 /**
  * The interface of a store.
