@@ -35,23 +35,9 @@ import { Subscriptions } from "../wait/Subscriptions.ts"
 import { Presence } from "./Presence.ts"
 import { RecentReleases } from "./RecentReleases.ts"
 
+/** Two for each owner. The random source is asked for many at once: for each alone it would cost as much as the rest of a request. */
 const random = new Uint32Array(1024)
 let randomLeft = 0
-
-/** The random source is asked for many at once: for each alone it would cost as much as the rest of a request. */
-const random32Bits = (): number => {
-  if (randomLeft === 0) {
-    crypto.getRandomValues(random)
-    randomLeft = random.length
-  }
-  return random[--randomLeft]!
-}
-
-/**
- * A secret number of 47 bits and 15 digits, in two parts: a long number takes as long to be formatted as everything else that makes a request.
- * With one more digit, a place of a writer would be too long for the compact form in which Redis keeps few places.
- */
-const secretNumber = (): string => `${0x1000000 + (random32Bits() >>> 8)}${1_000_000 + (random32Bits() >>> 9)}`
 
 /** A token that is a minute ahead of the bound comes from the server's clock, and is not just the last token plus one. */
 const clearLeadMicros = 60_000_000
@@ -214,9 +200,18 @@ export class LockClient extends OpaqueClient implements Service {
   /**
    * An owner is used once: `<client>:<number>`, where Redisson has the number of a thread. It is random, 47 bits, so that nobody who cannot
    * read the lock's keys can guess it: by it a waiter tells the message that hands the lock over to it from one that anybody may have published.
+   *
+   * Its 15 digits come in two parts: a long number takes as long to be formatted as everything else that makes a request. With one more
+   * digit, a place of a writer would be too long for the compact form in which Redis keeps few places.
    */
   nextOwner(): string {
-    return `${this.#ownerPrefix}${secretNumber()}`
+    if (randomLeft === 0) {
+      crypto.getRandomValues(random)
+      randomLeft = random.length
+    }
+    const first = 0x1000000 + (random[--randomLeft]! >>> 8)
+    const second = 1_000_000 + (random[--randomLeft]! >>> 9)
+    return `${this.#ownerPrefix}${first}${second}`
   }
 
   /** What Redis has granted is held from now on: the lease is watched, and what waits for it is told. Returns its outermost hold. */
