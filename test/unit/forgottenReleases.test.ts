@@ -333,7 +333,7 @@ const releasesOf = () => {
   const refused = new Set<number>()
   const fork = (effect: Effect.Effect<void>) => (repeating = Effect.runFork(effect))
   const releases = new RecentReleases(
-    { options: { releaseTimeoutMillis: 5000 }, store: { publish: "PUBLISH" }, now: () => millis, fork },
+    { options: { releaseTimeoutMillis: 5000 }, store: { publish: "PUBLISH" }, now: () => millis, fork } as never,
     (command) =>
       Effect.suspend(() => {
         const owner = Number(command.args[0])
@@ -485,8 +485,8 @@ describe("the releases that a client remembers", () => {
           options: { releaseTimeoutMillis: 0 },
           store,
           now: () => 0,
-          fork: (effect) => (repeating = run(effect))
-        },
+          fork: (effect: Effect.Effect<void>) => (repeating = run(effect))
+        } as never,
         (command) => Effect.tapError(store.run(command), Effect.die)
       )
       yield* store.run(acquire(one))

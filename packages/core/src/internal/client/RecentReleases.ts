@@ -11,6 +11,7 @@ import * as multiLock from "../store/operations/multiLock.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
 import { StoreCommand } from "../store/operations/StoreOperation.ts"
 import { ExpiringMap } from "../time/ExpiringMap.ts"
+import type { LockClient } from "./LockClient.ts"
 import { firstPauseMillis, isFinal, longestPauseMillis, mayHaveRun } from "../store/failures.ts"
 
 /** Longer than it takes until another master has taken over: Sentinel waits for 30 seconds by default, while an isolated master still answers. */
@@ -26,13 +27,6 @@ const argumentsPerRelease = 10
 
 /** How many are under way at once: whatever else is sent meanwhile, and whoever waits for it, is behind these alone. */
 const mostAtOnce = 100
-
-interface ReleasingClient {
-  readonly options: { readonly releaseTimeoutMillis: number }
-  readonly store: Pick<Store, "publish">
-  readonly now: () => number
-  readonly fork: (effect: Effect.Effect<void>) => unknown
-}
 
 /** A release that was sent. Thousands of them grow old: it refers to no more than sending it again takes. */
 class Sent implements StoreCommand<unknown> {
@@ -51,7 +45,7 @@ class Sent implements StoreCommand<unknown> {
 }
 
 export class RecentReleases {
-  readonly #client: ReleasingClient
+  readonly #client: LockClient
   readonly #run: Store["run"]
   /** In the order in which they were sent: one that was tried again may be there several times. */
   #sent: Array<Sent> = []
@@ -66,7 +60,7 @@ export class RecentReleases {
    */
   readonly #givenBack = new ExpiringMap<true>()
 
-  constructor(client: ReleasingClient, run: Store["run"]) {
+  constructor(client: LockClient, run: Store["run"]) {
     this.#client = client
     this.#run = run
   }
