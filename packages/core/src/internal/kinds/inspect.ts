@@ -217,7 +217,7 @@ const unknownMillis = 2000
 const mostRemembered = 1000
 
 /** Owners are `<client>:<number>`, as in Redisson; a waiting writer without a place is known by its client alone. */
-export const clientOf = (owner: string): string | undefined =>
+const clientOf = (owner: string): string | undefined =>
   /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?::|$)/.exec(owner)?.[1]
 
 /**

@@ -289,7 +289,7 @@ const [shortestMillis, longestMillis] = [1000, 8000]
  * may just take long. After the longest time it begins again, and goes further then: of two that wait for each other, one soon has less
  * patience than the other.
  */
-export class Patience {
+class Patience {
   #millis = shortestMillis
   #longestMillis = longestMillis
 

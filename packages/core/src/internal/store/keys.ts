@@ -114,7 +114,7 @@ const maxNameBytes = 1024
 const utf8 = new TextEncoder()
 
 /** The problem that keeps a text from being a name or a prefix. */
-export const problemOf = (text: string): string | undefined => {
+const problemOf = (text: string): string | undefined => {
   // no string grows more than threefold in UTF-8, so ordinary names are not encoded here
   if (text.length * 3 > maxNameBytes && utf8.encode(text).length > maxNameBytes) {
     return `it is longer than ${maxNameBytes} bytes`
