@@ -28,7 +28,7 @@ abstract class AnySemaphore extends Synchronizer {
 
   constructor(name: string, kind: PermitProtocol, service: Service | undefined, invalid?: Invalid) {
     const { initial } = kind
-    super(name, service, invalid ?? (initial === undefined ? undefined : checkPermits("permits", initial, 1)))
+    super(name, service, invalid ?? (initial === undefined ? undefined : checkPermits(initial, 1)))
     this.kind = kind
   }
 
@@ -42,7 +42,7 @@ abstract class AnySemaphore extends Synchronizer {
     least: number,
     command: (key: string, store: LockClient["store"]) => StoreCommand<A>
   ): Effect.Effect<A, LockStoreError | Invalid> {
-    const invalid = checkPermits("permits", permits, least)
+    const invalid = checkPermits(permits, least)
     return invalid === undefined ? this.run(command) : Effect.fail(this.invalid ?? invalid)
   }
 }
@@ -133,7 +133,7 @@ export const prepareAnonymous =
     const impl = semaphoreOf(semaphore)
     const at = resolve(impl, fiber)
     if (isInvalid(at)) return at
-    const invalid = checkPermits("permits", permits, 0)
+    const invalid = checkPermits(permits, 0)
     if (invalid !== undefined) return invalid
     const times = timesOf({ waitTime: options?.waitTime }, undefined)
     if (isInvalid(times)) return times
@@ -185,7 +185,7 @@ export const preparePermits =
     const impl = permitSemaphoreOf(semaphore)
     const at = resolve(impl, fiber)
     if (isInvalid(at)) return at
-    const invalid = checkPermits("permits", permits, 1) ?? checkMost(permits)
+    const invalid = checkPermits(permits, 1) ?? checkMost(permits)
     if (invalid !== undefined) return invalid
     const times = checkedTimes(at.client, options, undefined)
     if (isInvalid(times)) return times

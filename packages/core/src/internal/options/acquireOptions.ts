@@ -121,7 +121,7 @@ export const isInvalid = <A extends object>(checked: A | Invalid): checked is In
 export const maxPermits = 2_147_483_647
 
 /** A number of permits, checked before any command is sent. */
-export const checkPermits = (option: string, permits: number, least: number): InvalidLockOptions | undefined => {
+export const checkPermits = (permits: number, least: number): InvalidLockOptions | undefined => {
   const problem = !Number.isInteger(permits)
     ? `it is not a whole number (${shown(permits)})`
     : permits < least
@@ -129,7 +129,7 @@ export const checkPermits = (option: string, permits: number, least: number): In
       : permits > maxPermits
         ? `it is more than ${maxPermits}`
         : undefined
-  return problem === undefined ? undefined : new InvalidLockOptions({ option, problem })
+  return problem === undefined ? undefined : new InvalidLockOptions({ option: "permits", problem })
 }
 
 /** In milliseconds: how long to wait (infinite without a limit), and a fixed lease if there is one. */
