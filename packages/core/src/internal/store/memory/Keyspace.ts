@@ -117,11 +117,13 @@ export class Keyspace {
     return entry === undefined ? -2 : entry.expires ? Math.ceil(entry.due - this.#now()) : -1
   }
 
-  expire(key: string, millis: number): void {
+  /** Replaces the expiry; false if there is no such key. */
+  expire(key: string, millis: number): boolean {
     const entry = this.#live(key)
-    if (entry === undefined) return
+    if (entry === undefined) return false
     if (millis <= 0) this.#remove(entry)
     else this.#expireAt(entry, this.#now() + millis)
+    return true
   }
 
   /** Takes the expiry away; false if there is none. */

@@ -89,11 +89,7 @@ const commands: Readonly<Record<string, Command>> = {
   DEL: (db, keys) => keys.filter((key) => db.delete(key)).length,
   TYPE: (db, [key]) => ({ ok: db.type(key!) }),
   PTTL: (db, [key]) => db.pttl(key!),
-  PEXPIRE: (db, [key, millis]) => {
-    if (!db.exists(key!)) return 0
-    db.expire(key!, integer(millis!))
-    return 1
-  },
+  PEXPIRE: (db, [key, millis]) => (db.expire(key!, integer(millis!)) ? 1 : 0),
   PERSIST: (db, [key]) => (db.persist(key!) ? 1 : 0),
 
   GET: (db, [key]) => orFalse(db.get(key!, "string")),
