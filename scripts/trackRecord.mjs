@@ -67,8 +67,8 @@ const fixes = {
   },
   "long-dead-queue": {
     file: "lua/include/fair/keep_clients.lua",
-    fixed: "86400000 + waiter_timeout * redis.call('ZCARD', KEYS[4])",
-    broken: "86400000 + 0 * waiter_timeout"
+    fixed: "math.max(86400000, 2 * waiter_timeout * redis.call('ZCARD', KEYS[4]))",
+    broken: "math.max(86400000, waiter_timeout)"
   },
   "zone-of-process": {
     file: "packages/core/src/DistributedCron.ts",

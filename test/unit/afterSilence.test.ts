@@ -186,13 +186,10 @@ for (const [title, beside] of Object.entries(besides)) {
   )
 }
 
-/** What Redis confirms after a release of the lock "first" has given up; the caller holds "held". */
+/** What Redis confirms after a release of the lock "first" has given up. */
 const confirmed = {
   "another release": () => Effect.scoped(Lock.scoped("second")),
-  "the release of an inner hold": (held: Scope.Scope) =>
-    Effect.scoped(Effect.andThen(Scope.provide(Lock.scoped("held"), held), Lock.scoped("held"))),
-  "that release, in the background,": (_: Scope.Scope, { isFree }: TestStore) =>
-    until("it is confirmed", isFree("first"))
+  "that release, in the background,": ({ isFree }: TestStore) => until("it is confirmed", isFree("first"))
 }
 for (const [title, confirm] of Object.entries(confirmed)) {
   testLiveQuietly(
@@ -208,7 +205,7 @@ for (const [title, confirm] of Object.entries(confirmed)) {
       server.isDown = true
       yield* Scope.close(first, Exit.void)
       server.isDown = false
-      yield* as(service)(confirm(held, server))
+      yield* as(service)(confirm(server))
       server.delay = () => 200
       yield* Scope.close(clients, Exit.void)
       assert.isTrue(yield* server.isFree("held"))

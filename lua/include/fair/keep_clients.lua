@@ -4,4 +4,4 @@
 -- KEYS[4], KEYS[5] as in skip_the_dead; the local `waiter_timeout`: Redisson's
 -- fairLockWaitTimeout, milliseconds
 
-redis.call('PEXPIRE', KEYS[5], 86400000 + waiter_timeout * redis.call('ZCARD', KEYS[4]))
+redis.call('PEXPIRE', KEYS[5], math.max(86400000, 2 * waiter_timeout * redis.call('ZCARD', KEYS[4])))
