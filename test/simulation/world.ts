@@ -625,14 +625,18 @@ class World {
     )
   }
 
-  /** Tries to enter with the other client of its process, which knows nothing of what this one holds. */
+  /**
+   * Tries to enter with the other client of its process, which knows nothing of what this one holds. An interruption does not wait until its
+   * request is taken back: meanwhile this one would count as inside.
+   */
   #rival({ side }: Client, name: string, other: Seat): Effect.Effect<void> {
     const client: Client = { side, owner: Symbol(name), process: other.process }
     const waitTime = this.random() < 0.5 ? 0 : 300
-    return Effect.suspend(() =>
-      Effect.ignore(
-        side.run((granted) => this.work(client, granted, Effect.sleep(10), granted.token), { waitTime })
-      ).pipe(Effect.provideContext(other.context))
+    const rival = Effect.ignore(
+      side.run((granted) => this.work(client, granted, Effect.sleep(10), granted.token), { waitTime })
+    ).pipe(Effect.provideContext(other.context))
+    return Effect.flatMap(Effect.forkDetach(rival), (fiber) =>
+      Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe()))
     )
   }
 
