@@ -109,10 +109,10 @@ export default {
       name: "test-of-internals",
       severity: "error",
       comment:
-        "Tests use the public modules; only those of test/unit and the simulation look behind them, the observed store, which subscribes as a client does, and the clients whose subscriptions close early.",
+        "Tests use the public modules; only those of test/unit and the simulation look behind them, the observed store, which subscribes as a client does, and the clients whose subscriptions close early or which only messages wake.",
       from: {
         path: "^test/",
-        pathNot: "^test/(unit|simulation)/|^test/kit/(observedStore|subscriptions)\\.ts$"
+        pathNot: "^test/(unit|simulation)/|^test/kit/(observedStore|onlyMessages|subscriptions)\\.ts$"
       },
       to: { path: "packages/[^/]+/(src|dist)/internal/" }
     },

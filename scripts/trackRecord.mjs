@@ -15,14 +15,14 @@ const internal = "packages/core/src/internal"
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
   "long-interval-of-a-writer": {
-    file: `${internal}/wait/Lines.ts`,
-    fixed: 'waited === "write" ? 3000 : ',
-    broken: ""
+    file: `${internal}/options/ClientOptions.ts`,
+    fixed: "writer: 3000,",
+    broken: "writer: 30_000,"
   },
   "long-interval-of-a-place": {
-    file: `${internal}/wait/Lines.ts`,
-    fixed: 'waited === "latch" ? Number.POSITIVE_INFINITY : 30_000',
-    broken: "Number.POSITIVE_INFINITY"
+    file: `${internal}/options/ClientOptions.ts`,
+    fixed: "others: 30_000 })",
+    broken: "others: Number.POSITIVE_INFINITY })"
   },
   "refused-reports": {
     file: `${internal}/wait/FairQueue.ts`,
@@ -688,9 +688,9 @@ const fixes = {
     broken: "this.#around.#around === this"
   },
   "ended-sections-around": {
-    file: `${internal}/hold/Lease.ts`,
-    fixed: "this.outer = stillHeld(outer)",
-    broken: "this.outer = outer ?? stillHeld(outer)"
+    file: `${internal}/locks/LockImpl.ts`,
+    fixed: "let inner = stillHeld(sections)",
+    broken: "let inner = sections ?? stillHeld(sections)"
   },
   "never-held": {
     file: `${internal}/client/LockClient.ts`,
@@ -849,7 +849,7 @@ const fixes = {
   },
   "inner-release": {
     file: `${internal}/hold/Hold.ts`,
-    fixed: "lease.client.watchdog.reschedule(lease)",
+    fixed: "watchdog.reschedule(lease)",
     broken: 'lease.client.fork(lease.client.run(lease.kind.release(lease, "")))'
   },
   "cut-reader": {

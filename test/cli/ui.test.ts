@@ -298,7 +298,7 @@ describe("redis-lock ui", () => {
       yield* ui.running.signal("SIGTERM")
       const { code, stderr } = yield* ui.running.ended
       assert.strictEqual(code, 143)
-      assert.include(stderr, `redis-lock: freed "${name}" for the page; it was held by ${owner}`)
+      assert.include(stderr, `redis-lock: for the page: freed "${name}"; it was held by ${owner}`)
     }
   )
 

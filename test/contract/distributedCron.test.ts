@@ -238,6 +238,36 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
     }
   })
 
+  test("Only the latest of the ticks that were missed before runs where ticks wait, also if its first attempt fails", function* () {
+    expectWarning(/A schedule was interrupted by a failure, and tries again/)
+    const ticks: Array<number> = []
+    const job = DistributedCron.layer({
+      name: freshName("cron"),
+      cron: everySecond,
+      overlap: "wait",
+      catchUp: "latest",
+      execute: Effect.map(scheduled, (tick) => ticks.push(tick))
+    })
+    const before = yield* process(job)
+    yield* TestClock.adjust("2500 millis")
+    yield* before.close
+    const ran = ticks.length
+    yield* TestClock.adjust("10 seconds")
+    let hasFailed = false
+    const failing = wrappedStoreLayer(({ fail, operation, run }) => {
+      if (hasFailed || operation !== "lock/acquire") return run()
+      hasFailed = true
+      return fail("OutOfMemory")
+    })
+    const after = yield* process(job).pipe(Effect.provide(failing))
+    yield* TestClock.adjust("5 seconds")
+    yield* after.close
+    assert.isTrue(hasFailed)
+    const late = ticks.slice(ran)
+    assertConsecutive(late)
+    assert.strictEqual(late[0], ticks[ran - 1]! + 10)
+  })
+
   test("The maxHold of a client bounds each tick, and not all that are worked off one after the other", function* () {
     expectWarning(/A schedule was interrupted by a failure, and tries again/)
     const begun: Array<number> = []

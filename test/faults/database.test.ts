@@ -138,7 +138,9 @@ const refusals = [
   "NOPERM this user has no permissions to run the 'client|info' command",
   "ERR Unknown subcommand or wrong number of arguments for 'INFO'. Try CLIENT HELP.",
   "ERR Syntax error, try CLIENT (LIST | KILL | GETNAME | SETNAME | PAUSE | REPLY)",
-  "ERR unknown command 'CLIENT'"
+  "ERR unknown command 'CLIENT'",
+  // a proxy (Envoy)
+  "unsupported command 'client'"
 ] as const
 
 /** CLIENT INFO fails over this client from now on. */

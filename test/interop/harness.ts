@@ -15,6 +15,7 @@ import { randomUUID } from "node:crypto"
 import { fileURLToPath } from "node:url"
 import type { HolderSettings } from "./fixtures/holder.ts"
 import * as JavaClient from "./JavaClient.ts"
+import { onlyMessages } from "../kit/onlyMessages.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import * as inTheEnd from "../kit/eventually.ts"
 import { type Test, testsOf } from "../kit/test.ts"
@@ -54,6 +55,7 @@ const locksOver =
   (driver: Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions>) =>
   (options?: RedisLock.RedisLockOptions) =>
     RedisLock.layer({ watchdogLeaseTime: watchdogLease, fallbackInterval: "1 hour", ...options }).pipe(
+      onlyMessages({ fallbackInterval: "1 hour", ...options }),
       Layer.provide(Layer.fresh(driver))
     )
 

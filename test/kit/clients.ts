@@ -5,6 +5,7 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { Effect, Layer, type Scope } from "effect"
 import { RedisDriver, RedisLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
+import { onlyMessages } from "./onlyMessages.ts"
 import { reconnectsAtOnce } from "./server/bareRedis.ts"
 
 /** Options of a client, of its driver and of ioredis. */
@@ -12,7 +13,10 @@ export interface ClientOptions extends RedisLock.RedisLockOptions, Omit<IoRedis.
 
 /** The library over a driver. Leases last 30 seconds: on a busy machine a process may get nowhere for longer than a short one. */
 export const locksOver = <E>(driver: Layer.Layer<RedisDriver.RedisDriver, E>, options?: RedisLock.RedisLockOptions) =>
-  RedisLock.layer({ fallbackInterval: "200 millis", ...options }).pipe(Layer.provide(driver))
+  RedisLock.layer({ fallbackInterval: "200 millis", ...options }).pipe(
+    onlyMessages(options ?? {}),
+    Layer.provide(driver)
+  )
 
 /** The library as an application uses it. */
 export const locks = (at: { readonly url: string }, options: ClientOptions = {}) =>

@@ -3,7 +3,7 @@
  */
 import { failure } from "../kit/exits.ts"
 import { assert } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Option, Scope } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { FairLock, Lock, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
@@ -76,6 +76,18 @@ test("awaitLost of an inner hold that was lost before its release still reports 
     assert.strictEqual((yield* Effect.flip(inner.release))._tag, "LockLost")
     assert.strictEqual((yield* Effect.flip(inner.awaitLost)).reason, "NotOwner")
   }).pipe(Effect.scoped, as(yield* clientOf(server)))
+})
+
+test("A section whose lock is gone fails, also if a fiber that has entered it again outlives it", function* () {
+  const server = yield* testStore()
+  const exit = yield* Effect.gen(function* () {
+    const entered = yield* Deferred.make<void>()
+    const inner = Lock.withLock(Effect.andThen(Deferred.succeed(entered, undefined), Effect.never), "a")
+    yield* Effect.forkDetach(inner)
+    yield* Deferred.await(entered)
+    yield* server.delete("a")
+  }).pipe(Lock.withLock("a"), as(yield* clientOf(server)), Effect.exit)
+  assert.deepInclude(failure(exit), { _tag: "LockLost", reason: "NotOwner" })
 })
 
 test("An inner section ends though Redis cannot be reached", function* () {

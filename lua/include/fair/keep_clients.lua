@@ -1,5 +1,6 @@
--- Keeps what is known of the clients for as long as their waiters' scores count, and a day: else
--- those who died long ago would be taken for waiters in Java, each of which is waited for.
+-- Keeps what is known of the clients for a day, and longer where their waiters' scores count
+-- longer: else those who died long ago would be taken for waiters in Java, each of which is waited
+-- for.
 --
 -- KEYS[4], KEYS[5] as in skip_the_dead; the local `waiter_timeout`: Redisson's
 -- fairLockWaitTimeout, milliseconds

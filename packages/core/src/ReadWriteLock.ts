@@ -58,16 +58,13 @@ export interface ReadWriteLock<out T = bigint, out E = never> {
  * can enter from then on. A reader cannot become a writer: two readers that tried would wait for each other, so the attempt
  * fails at once with `LockReentered`.
  *
- * Every hold has a lease of its own: a reader whose process has died keeps writers out until its own lease has run out, and no
+ * Every reader has a lease of its own: one whose process has died keeps writers out until its own lease has run out, and no
  * longer.
  *
  * **Gotchas**
  *
  * With `preference: "writer"`, a reader that waits for another reader can deadlock behind a queued writer. Within a
  * `Lock.withLock` section, or under `Lock.withOwner`, all fibers are one reader.
- *
- * If the reply to the release of a reader's inner hold is lost, that release fails with `LockStoreError`, and the next
- * re-entry waits until the release can no longer take effect: for the driver's `commandTimeout`.
  *
  * **When not to use**
  *

@@ -22,6 +22,7 @@ import {
   type ClientOptions,
   defaultLabel,
   handOverMillis,
+  LongestIntervals,
   SubscriptionIdleMillis
 } from "./internal/options/ClientOptions.ts"
 import { joinQuorum } from "./internal/quorum/quorumClient.ts"
@@ -144,6 +145,7 @@ const checkOptions = Effect.fnUntraced(function* (
     placeIntervalMillis: Math.min(500, fallbackIntervalMillis / 2),
     releaseTimeoutMillis: yield* valid(parsePeriod("releaseTimeout", options.releaseTimeout ?? 5000)),
     subscriptionIdleMillis: yield* SubscriptionIdleMillis,
+    longestIntervals: yield* LongestIntervals,
     tokenRetentionMillis: yield* valid(parseRetention("tokenRetention", options.tokenRetention ?? "24 hours")),
     keyPrefix,
     label,

@@ -586,7 +586,7 @@ export interface FromClientOptions extends Pick<IoRedisOptions, "fastPath" | "wa
  *
  * The locks are in the database that the client has selected when the layer is built. While the application has selected another one, commands
  * of the locks fail with `NotConnected`. The layer itself selects none: if a client that is connected already is not there, as the server has
- * refused its database, or if that cannot be told, building the layer fails.
+ * refused its database, or if that cannot be told of a database other than 0, building the layer fails.
  *
  * Where the application has turned on CLIENT TRACKING on the client for a cache of its own, that stays as it is, and holders notice at their
  * next renewal, rather than at once, that somebody has deleted their lock.

@@ -42,7 +42,7 @@ export const release = (
     const count = yield* free(shown)
     if (count === 0) return answer(409, yield* whyNothingWasFreed(name))
     const freed = `freed ${whatWasFreed(shown, count)}`
-    yield* say(`${freed} for the page${state.held > 0 ? "" : `; it was ${heldBy(state)}`}`)
+    yield* say(`for the page: ${freed}${state.held > 0 ? "" : `; it was ${heldBy(state)}`}`)
     return answer(200, freed)
   }).pipe(
     Effect.provideService(MaxBodySize, ByteSize.mebibytes(1)),

@@ -96,9 +96,6 @@ const databaseOf = (client: Redis): number => {
   return Number((prevCondition ?? condition)?.select ?? client.options.db ?? 0)
 }
 
-/** How CLIENT INFO is refused: by a server that does not know it, or for lack of the permission. */
-const refusal = /unknown (sub)?command|syntax error|^NOPERM\b/i
-
 /**
  * The same of a client that was connected already; fails if the server does not say that it is there: ioredis ignores a refused SELECT, and
  * takes no notice of `call("SELECT", ...)` and RESET. No SELECT is sent: it would move the application as well.
@@ -110,7 +107,10 @@ const checkedDatabaseOf = (client: Redis): Effect.Effect<number, RedisDriver.Red
       // at once, before the application selects another one: `call` may collect it with others (enableAutoPipelining)
       const reply = client.sendCommand(new Command("client", ["INFO"])) as Promise<unknown>
       const answer = await reply.then(String, (error: Error) => {
-        if (refusal.test(error.message)) return error
+        // a server or a proxy that does not know it, or the permission is missing
+        const isRefused =
+          error.name === "ReplyError" && ["Failed", "NoPermission"].includes(RedisDriver.reasonOf(error))
+        if (isRefused) return error
         throw error
       })
       if (answer === "QUEUED") throw RedisDriver.inTransaction

@@ -6,9 +6,8 @@ import { LockReentered, LockStoreError } from "../../LockError.ts"
 import { Hold } from "../hold/Hold.ts"
 import type { Lease } from "../hold/Lease.ts"
 import { rollbackHold } from "../hold/rollback.ts"
-import { failureOf } from "../store/commands.ts"
 import { transientFailure } from "../store/failures.ts"
-import { StoreCommand, undecided } from "../store/operations/StoreOperation.ts"
+import { StoreCommand } from "../store/operations/StoreOperation.ts"
 import { Outage } from "../wait/Outage.ts"
 import { acquireOnce, type AcquireRequest, Ask, ownLease, type Restore } from "./ask.ts"
 import { pauseAfterFailure } from "./untilServed.ts"
@@ -93,7 +92,8 @@ const addHold = (
     client.tracking.wrote(lease)
     return Effect.matchCauseEffect(restore(client.run(command)), {
       onSuccess: ([reply]) => {
-        if (reply === undecided) return Effect.andThen(rollbackHold(hold), Effect.fail(failureOf(command, "TimedOut")))
+        // its other holds may have ended meanwhile, and have freed it
+        if (lease.released) return Effect.andThen(rollbackHold(hold), Effect.undefined)
         const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis) : lease.lose("NotOwner", client.now())
         if (lost !== undefined) return Effect.andThen(rollbackHold(hold), Effect.undefined)
         lease.keepFor(request.minHoldMillis)

@@ -11,7 +11,7 @@ import type { LockLost, LockStoreError } from "../../LockError.ts"
 import * as Sections from "../acquire/sections.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import { type Hold, type InternalHolding } from "../hold/Hold.ts"
-import { CurrentOwner, HeldAround, Identity, Owner } from "../hold/Lease.ts"
+import { CurrentOwner, HeldAround, Identity, Owner, stillHeld } from "../hold/Lease.ts"
 import { rollbackHold } from "../hold/rollback.ts"
 import { locks, prepareLock } from "../locks/LockImpl.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
@@ -63,7 +63,11 @@ export const withCandidate = <A, E, R, R2>(
 ): Effect.Effect<A, E | LockLost | LockStoreError | Invalid, R | R2> =>
   Effect.flatMap(CurrentOwner, ({ explicit, sections }) => {
     const section = Effect.flatMap(holdingOf(lock), (holding) =>
-      Effect.provideService(body(holding), CurrentOwner, new Owner(explicit, new HeldAround(holding as Hold, sections)))
+      Effect.provideService(
+        body(holding),
+        CurrentOwner,
+        new Owner(explicit, new HeldAround(holding as Hold, stillHeld(sections)))
+      )
     )
     return Lock.withOwner(Sections.section(candidates, prepareCandidate(lock), section)) as Effect.Effect<
       A,

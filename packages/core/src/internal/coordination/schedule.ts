@@ -134,6 +134,8 @@ export const makeTurn = <R>(lock: Lock.Lock<RedisLock, LockReentered>, { catchUp
       // those that came due before this process began have not waited for a run that was still going on
       const waits = overlap === "wait" && hasBegun
       const ticks = dueTicks(cron, settled, now, catchUp === "all" || waits ? mostLate : 1)
+      // should its run fail, no earlier one counts as waiting
+      if (!hasBegun) settled = ticks[0]! - 1
       const due: Due = { ticks, seen: last }
       if (overlap === "allow") yield* startAll(due)
       else if (overlap === "wait") yield* Lock.withLock(runAll(due), lock)

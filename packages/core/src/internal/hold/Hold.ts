@@ -157,7 +157,10 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
     })
   }
 
-  /** Ends it. The last one frees the lock; of any other Redis need not know. */
+  /**
+   * Ends it. The last one frees the lock; of any other Redis need not know, but the outermost, which ends before others where these outlive its
+   * section, asks whether the lock is still held.
+   */
   releaseNow(): Effect.Effect<void, LockLost | LockStoreError> {
     if (this.released) return Effect.void
     this.released = true
@@ -166,12 +169,14 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
       lease.remove(this)
       return free(lease)
     }
-    const lost = lease.checkLost(lease.client.now())
+    const { now, watchdog } = lease.client
+    const lost = lease.checkLost(now())
+    const wasOutermost = lease.outermost === this
     lease.remove(this)
     if (lost !== undefined) return Effect.fail(lost)
     this.outlived = true
-    lease.client.watchdog.reschedule(lease)
-    return Effect.void
+    watchdog.reschedule(lease)
+    return wasOutermost ? watchdog.check(lease) : Effect.void
   }
 
   onLost(listener: () => void): () => void {

@@ -134,6 +134,11 @@ export class Lease implements Due, OwnerRef {
     return this.#first === undefined ? 0 : 1 + (this.#others?.length ?? 0)
   }
 
+  /** The first of its holds that has not ended. */
+  get outermost(): LeaseEntry | undefined {
+    return this.#first
+  }
+
   /** The first hold for which `f` returns true. */
   find(f: (hold: LeaseEntry) => boolean): LeaseEntry | undefined {
     const first = this.#first
@@ -298,6 +303,7 @@ export class Lease implements Due, OwnerRef {
     if (lost !== undefined) return lost
     // a re-entry with a shorter lease is no answer
     if (this.unconfirmed !== undefined && leaseMillis >= this.unconfirmed) this.unconfirmed = undefined
+    this.renewalFailure = undefined
     this.deadline = Math.max(this.deadline, deadlineOf(sentAt, leaseMillis))
     return this.checkLost(now)
   }
@@ -337,16 +343,23 @@ export class HeldAround {
 
   constructor(hold: LeaseEntry, outer: HeldAround | undefined) {
     this.hold = hold
-    this.outer = stillHeld(outer)
+    this.outer = outer
   }
 }
 
-/** Without the sections that have ended: a fiber that outlives its section may begin the next one, and so on without end. */
-const stillHeld = (around: HeldAround | undefined): HeldAround | undefined => {
-  if (around === undefined) return undefined
-  const outer = stillHeld(around.outer)
-  if (around.hold.released) return outer
-  return outer === around.outer ? around : new HeldAround(around.hold, outer)
+/**
+ * Without the sections that have ended: a fiber that outlives its section may begin the next one, and so on without end. Those that have lost
+ * their lock are kept, to tell of it.
+ */
+export const stillHeld = (around: HeldAround | undefined): HeldAround | undefined => {
+  const kept: Array<LeaseEntry> = []
+  let hasEnded = false
+  for (let next = around; next !== undefined; next = next.outer) {
+    if (next.hold.released && next.hold.lease.lost === undefined) hasEnded = true
+    else kept.push(next.hold)
+  }
+  if (!hasEnded) return around
+  return kept.reduceRight<HeldAround | undefined>((outer, hold) => new HeldAround(hold, outer), undefined)
 }
 
 export class Owner {

@@ -9,7 +9,6 @@ import * as Exit from "effect/Exit"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { deadlineOf, leaseUntil } from "../options/acquireOptions.ts"
-import { failureOf } from "../store/commands.ts"
 import type { Leases } from "../store/operations/lock.ts"
 import { type StoreCommand, undecided } from "../store/operations/StoreOperation.ts"
 import { fromCallback, start } from "../store/startable.ts"
@@ -107,6 +106,15 @@ export class Watchdog implements Alarm {
     })
   }
 
+  /** Fails if Redis says that the lease is lost. A request that fails says nothing. */
+  check(lease: Lease): Effect.Effect<void, LockLost> {
+    return Effect.matchEffect(this.#client.run(lease.kind.renew([lease], 0)), {
+      onSuccess: ([reply]) =>
+        reply === 0 && !lease.released ? Effect.fail(lease.lose("NotOwner", this.#client.now())) : Effect.void,
+      onFailure: () => Effect.void
+    })
+  }
+
   get leases(): ReadonlyArray<Lease> {
     return this.#queue.items
   }
@@ -182,10 +190,9 @@ export class Watchdog implements Alarm {
     const { now, tracking } = this.#client
     return fromCallback((resume) => {
       tracking.wrote(lease)
-      this.#renew([lease], now(), leaseMillis, (exit, command) => {
+      this.#renew([lease], now(), leaseMillis, (exit) => {
         const [reply] = Exit.isSuccess(exit) ? exit.value : []
         if (reply === 0) resume(Effect.fail(lease.lose("NotOwner", now())))
-        else if (reply === undecided) resume(Effect.fail(failureOf(command, "TimedOut", lease.renewalFailure)))
         else resume(Effect.asVoid(exit))
       })
       return { cancel: () => {} }
@@ -200,7 +207,7 @@ export class Watchdog implements Alarm {
     batch: ReadonlyArray<Lease>,
     sentAt: number,
     leaseMillis = batch[0]!.unconfirmed ?? this.#client.options.watchdogLeaseMillis,
-    then?: (exit: Exit.Exit<ReadonlyArray<number>, LockStoreError>, command: StoreCommand<unknown>) => void
+    then?: (exit: Exit.Exit<ReadonlyArray<number>, LockStoreError>) => void
   ): void {
     // until the reply is there, the deadline is what is due
     for (const lease of batch) {
@@ -218,14 +225,13 @@ export class Watchdog implements Alarm {
         else if (exit.value[i] === 0) lease.lose("NotOwner", this.#client.now())
         else if (exit.value[i] === undecided) this.#failed(lease, new Error(noMajority))
         else if (lease.confirm(sentAt, leaseMillis) === undefined) {
-          lease.renewalFailure = undefined
           lease.renewals--
           this.reschedule(lease)
           // its holder has extended it to less than was asked for
           if (lease.unconfirmed !== undefined) this.#put(lease, Math.min(lease.endsAt, this.#client.now() + 100))
         }
       }
-      then?.(exit, command)
+      then?.(exit)
     })
   }
 

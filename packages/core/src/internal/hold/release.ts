@@ -43,6 +43,11 @@ export const releaseTogether = (
     const { lease } = hold
     hold.released = true
     lease.remove(hold)
+    // entered again since
+    if (lease.holds > 0) {
+      hold.outlived = true
+      continue
+    }
     const pending = startRelease(lease, now)
     if (pending instanceof PendingRelease) {
       started.push(pending)

@@ -16,7 +16,7 @@ import type { AcquireRequest, Restore } from "../acquire/ask.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import { boundClient, checkService, clientIn, type LockClient, resolveAt, type Resolved } from "../client/LockClient.ts"
 import { type Hold, type InternalHolding, lossAround, ownHold } from "../hold/Hold.ts"
-import { CurrentOwner, HeldAround, Identity, type Lease, Owner } from "../hold/Lease.ts"
+import { CurrentOwner, HeldAround, Identity, type Lease, Owner, stillHeld } from "../hold/Lease.ts"
 import { holdersIn, inspect } from "../kinds/inspect.ts"
 import { goesTogether, type LockProtocol, reentrant } from "../kinds/kinds.ts"
 import { defaultTimes, type Invalid, isInvalid, refuseMinHold, type Times, timesOf } from "../options/acquireOptions.ts"
@@ -306,7 +306,7 @@ export const locks: Family<InternalHolding> = {
     }),
   inside: (context, { holds, name }, fiber) => {
     const { explicit, sections } = fiber.getRef(CurrentOwner)
-    let inner = sections
+    let inner = stillHeld(sections)
     for (const hold of holds) inner = new HeldAround(hold, inner)
     return Context.add(
       Context.add(context, CurrentOwner, new Owner(explicit, inner)),

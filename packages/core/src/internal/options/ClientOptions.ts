@@ -19,6 +19,7 @@ export interface ClientOptions {
   readonly releaseTimeoutMillis: number
   /** How long the subscription to a channel stays open after its last waiter. */
   readonly subscriptionIdleMillis: number
+  readonly longestIntervals: { readonly writer: number; readonly others: number }
   /** How long the last fencing token of a name is remembered beyond the lease. */
   readonly tokenRetentionMillis: number
   readonly keyPrefix: string
@@ -35,6 +36,16 @@ export interface ClientOptions {
 export const SubscriptionIdleMillis = Context.Reference<number>("effect-redis-lock/SubscriptionIdleMillis", {
   defaultValue: () => 10_000
 })
+
+/**
+ * The longest intervals between two requests of a waiter, in milliseconds, before jitter: a writer keeps readers that came later out for five
+ * seconds after a request (see `older_writer.lua`), and a place outlives one by a minute (see `denied.lua` and `take_place.lua`). A reference
+ * for tests, in which nobody is to be woken by anything but a message.
+ */
+export const LongestIntervals = Context.Reference<{ readonly writer: number; readonly others: number }>(
+  "effect-redis-lock/LongestIntervals",
+  { defaultValue: () => ({ writer: 3000, others: 30_000 }) }
+)
 
 /**
  * The lease of an owner that a lock is handed over to, until it extends it, in milliseconds: short, as its process may be stopped. It is

@@ -247,7 +247,10 @@ export class FairQueue implements Alarm {
     const waiter = this.#waiters.get(head)
     if (waiter === undefined) {
       this.#ringWithin(millis + 1)
-    } else if (atOnce || now() - waiter.askedAt >= options.fallbackIntervalMillis / 2) {
+    } else if (
+      atOnce ||
+      now() - waiter.askedAt >= Math.min(options.fallbackIntervalMillis, options.longestIntervals.others) / 2
+    ) {
       waiter.ring()
     }
   }

@@ -19,13 +19,6 @@ import { ownChannel } from "./Subscriptions.ts"
 /** What is waited for: a lock in one of its modes, permits, or a latch. */
 type Waited = Mode | "latch"
 
-/**
- * The longest intervals between two requests, in milliseconds, before jitter: a writer keeps readers that came later out for five seconds
- * after a request (see `older_writer.lua`), and a place outlives one by a minute (see `denied.lua` and `take_place.lua`).
- */
-const longestIntervalMillis = (waited: Waited): number =>
-  waited === "write" ? 3000 : waited === "latch" ? Number.POSITIVE_INFINITY : 30_000
-
 export class Lines {
   readonly #client: LockClient
   readonly #lines: Readonly<Record<Waited, Map<string, Line>>>
@@ -117,7 +110,7 @@ export class Lines {
           line = new Line(client, wakes, {
             isReserved: lines === this.#lines.exclusive && this.#asked.exclusive.has(key),
             hasAsked: wanted.hasAsked === true,
-            longestIntervalMillis: longestIntervalMillis(waited),
+            longestIntervalMillis: this.#longestIntervalMillis(waited),
             isHeldHere: () => waited !== "latch" && waited !== "permit" && client.leases.exclude(key, waited),
             end: () => lines.delete(key)
           })
@@ -126,6 +119,11 @@ export class Lines {
         return [line, line.join(wanted)]
       })
     })
+  }
+
+  #longestIntervalMillis(waited: Waited): number {
+    const { others, writer } = this.#client.options.longestIntervals
+    return waited === "latch" ? Number.POSITIVE_INFINITY : waited === "write" ? writer : others
   }
 
   /** Wakes the first waiters of a lock, since it may be free. Readers come first, so that writers do not starve them. */

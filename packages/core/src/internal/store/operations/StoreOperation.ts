@@ -210,10 +210,10 @@ export const released: QuorumRule<number> = {
   releases: true
 }
 
-/** For a key, that no majority of a quorum has decided. */
+/** For one key of several, that no majority of a quorum has decided. */
 export const undecided = -1
 
-/** For replies with one number per key: {@link undecided} for a key without a majority. */
+/** For replies with one number per key: {@link undecided} for one of several keys without a majority. */
 export const majorityPerKey: QuorumRule<ReadonlyArray<number>> = {
   combine: (perMember, scale) => {
     const decided = perMember[0]!.map((_, i) =>
@@ -222,7 +222,7 @@ export const majorityPerKey: QuorumRule<ReadonlyArray<number>> = {
         scale
       )
     )
-    return decided.some((reply) => reply === undefined) && !scale.isLast
+    return decided.some((reply) => reply === undefined) && (!scale.isLast || decided.length === 1)
       ? undefined
       : decided.map((reply) => reply ?? undecided)
   }
