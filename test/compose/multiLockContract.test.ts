@@ -1,6 +1,7 @@
 /**
  * What a lock of several must do, on memory and on Redis; and with members of two services, of other kinds, and composed ones.
  */
+import { onlyMessages } from "../kit/onlyMessages.ts"
 import { serviceOf } from "../kit/testStore.ts"
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Option, Schedule } from "effect"
@@ -28,7 +29,8 @@ import { testsOf } from "../kit/test.ts"
 const watchdogLease = Duration.seconds(6)
 
 /** A fallback that never comes to help: a lost signal hangs the test. */
-const clients = RedisLock.layerFromStore({ watchdogLeaseTime: watchdogLease, fallbackInterval: "1 hour" })
+const options = { watchdogLeaseTime: watchdogLease, fallbackInterval: "1 hour" } as const
+const clients = onlyMessages(options)(RedisLock.layerFromStore(options))
 
 const names = Effect.sync(() => {
   const run = crypto.randomUUID().slice(0, 8)

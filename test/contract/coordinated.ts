@@ -4,6 +4,7 @@
 import { Effect, Fiber, Layer } from "effect"
 import { LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { onlyMessages } from "../kit/onlyMessages.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
 import { onRedis } from "../kit/stores.ts"
 import { type Store, changedStore } from "../kit/wrappedStore.ts"
@@ -29,7 +30,7 @@ export const coordinated = ({ store, time }: Backend) => {
   const virtual = time === "virtual"
   // messages must do: nobody here waits for the fallback interval, unless a test says so
   const options: RedisLock.RedisLockOptions = { fallbackInterval: "10 minutes" }
-  const clients = closingSubscriptions(100)(RedisLock.layerFromStore(options))
+  const clients = RedisLock.layerFromStore(options).pipe(closingSubscriptions(100), onlyMessages(options))
 
   /** A client of the store, as somebody changed it, with other options. */
   const over =
@@ -39,6 +40,7 @@ export const coordinated = ({ store, time }: Backend) => {
         self,
         Layer.fresh(RedisLock.layerFromStore({ ...options, ...own })).pipe(
           closingSubscriptions(100),
+          onlyMessages({ ...options, ...own }),
           Layer.provide(changedStore(change))
         )
       )

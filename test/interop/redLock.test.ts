@@ -1,6 +1,7 @@
 /**
  * Redisson's RedLock and ours on the same three servers, which know nothing of each other.
  */
+import { onlyMessages } from "../kit/onlyMessages.ts"
 import { serviceOf } from "../kit/testStore.ts"
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert } from "@effect/vitest"
@@ -10,15 +11,12 @@ import * as Counter from "./Counter.ts"
 import { eventually, longLease, Site, soon, waiting, watchdogLease, withRedissonOnThreeServers } from "./harness.ts"
 import { freshName } from "../kit/names.ts"
 
+const patient = { watchdogLeaseTime: watchdogLease, fallbackInterval: "1 hour" } as const
+
 /** Clients of ours, one for each server. */
 const clients = Effect.flatMap(Site, ({ servers }) =>
   Effect.forEach(servers!, ({ url }) =>
-    serviceOf(
-      Layer.provide(
-        RedisLock.layer({ watchdogLeaseTime: watchdogLease, fallbackInterval: "1 hour" }),
-        IoRedis.layer({ url })
-      )
-    )
+    serviceOf(Layer.provide(onlyMessages(patient)(RedisLock.layer(patient)), IoRedis.layer({ url })))
   )
 )
 

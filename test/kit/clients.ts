@@ -48,6 +48,7 @@ export const client = (at: { readonly url: string }, options?: ClientOptions) =>
 /** A client that is told of no losses and stores no label, which it would do after a second: the server runs for it only what it is asked to. */
 export const untoldClient = ({ url }: { readonly url: string }, options?: RedisLock.RedisLockOptions) =>
   RedisLock.layer({ fallbackInterval: "200 millis", label: "", ...options }).pipe(
+    onlyMessages(options ?? {}),
     Layer.updateService(RedisDriver.RedisDriver, (driver) => ({ ...driver, invalidations: undefined })),
     Layer.provide(IoRedis.layer({ url, connectTimeout: "1 minute", ioredis: reconnectsAtOnce })),
     clientOf

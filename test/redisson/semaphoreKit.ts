@@ -4,6 +4,7 @@
 import { it } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
 import { LockStore, RedisLock } from "effect-redis-lock"
+import { onlyMessages } from "../kit/onlyMessages.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
 import { observedStore, type ObservedStore, waiterSleepsOn } from "../kit/observedStore.ts"
 import { freshName } from "../kit/names.ts"
@@ -12,7 +13,8 @@ import { storeAt } from "./kit.ts"
 import { closingSubscriptions } from "../kit/subscriptions.ts"
 
 // messages, and the ends of leases, must do: nobody here waits for the fallback interval
-const clients = closingSubscriptions(100)(RedisLock.layerFromStore({ fallbackInterval: "5 minutes" }))
+const options = { fallbackInterval: "5 minutes" } as const
+const clients = RedisLock.layerFromStore(options).pipe(closingSubscriptions(100), onlyMessages(options))
 
 /** Runs an effect in a client of its own. */
 export const otherClient = asAnotherClient(clients)

@@ -5,6 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { Lock, LockStore, LockStoreError, RedisLock } from "effect-redis-lock"
+import { onlyMessages } from "../kit/onlyMessages.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { elapsed, held, dyingClient, otherClient, storeAt } from "./kit.ts"
 import { soon } from "../kit/eventually.ts"
@@ -14,7 +15,8 @@ import { testLive } from "../kit/test.ts"
 import { background } from "../kit/background.ts"
 
 // so long that nobody is ever woken by it
-const patient = RedisLock.layerFromStore({ fallbackInterval: "5 minutes" })
+const options = { fallbackInterval: "5 minutes" } as const
+const patient = onlyMessages(options)(RedisLock.layerFromStore(options))
 
 describe("signals", () => {
   it.live("43. a waiter that times out while its subscription comes about does not spoil it for the next", () =>

@@ -1,6 +1,7 @@
 /**
  * What the tests of semaphores and permit semaphores share, on any store and under either time.
  */
+import { onlyMessages } from "../../kit/onlyMessages.ts"
 import { failure } from "../../kit/exits.ts"
 import { assert } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Layer } from "effect"
@@ -23,7 +24,7 @@ export const semaphoreContract = <E0>(store: Layer.Layer<LockStore.LockStore, E0
   const watchdogLeaseTime = virtual ? Duration.seconds(30) : Duration.seconds(6)
   // messages must do: nobody here waits for the fallback interval, unless a test says so
   const options: RedisLock.RedisLockOptions = { watchdogLeaseTime: "30 seconds", fallbackInterval: "10 minutes" }
-  const clients = RedisLock.layerFromStore(options)
+  const clients = onlyMessages(options)(RedisLock.layerFromStore(options))
   const elsewhere = asAnotherClient(clients)
 
   const breath = virtual ? Effect.yieldNow : Effect.sleep("2 millis")

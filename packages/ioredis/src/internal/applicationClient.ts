@@ -108,9 +108,7 @@ const checkedDatabaseOf = (client: Redis): Effect.Effect<number, RedisDriver.Red
       const reply = client.sendCommand(new Command("client", ["INFO"])) as Promise<unknown>
       const answer = await reply.then(String, (error: Error) => {
         // a server or a proxy that does not know it, or the permission is missing
-        const isRefused =
-          error.name === "ReplyError" && ["Failed", "NoPermission"].includes(RedisDriver.reasonOf(error))
-        if (isRefused) return error
+        if (["Failed", "NoPermission"].includes(RedisDriver.reasonOf(error))) return error
         throw error
       })
       if (answer === "QUEUED") throw RedisDriver.inTransaction

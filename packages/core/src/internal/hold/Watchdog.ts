@@ -6,6 +6,7 @@ import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { deadlineOf, leaseUntil } from "../options/acquireOptions.ts"
@@ -106,11 +107,20 @@ export class Watchdog implements Alarm {
     })
   }
 
-  /** Fails if Redis says that the lease is lost. A request that fails says nothing. */
+  /**
+   * Fails if Redis says that the lease is lost. A request that fails, or is not answered within the release timeout, says nothing; none is sent
+   * while releases are cut short, as the store is away.
+   */
   check(lease: Lease): Effect.Effect<void, LockLost> {
-    return Effect.matchEffect(this.#client.run(lease.kind.renew([lease], 0)), {
-      onSuccess: ([reply]) =>
-        reply === 0 && !lease.released ? Effect.fail(lease.lose("NotOwner", this.#client.now())) : Effect.void,
+    const { now, options, releaseTime, run } = this.#client
+    if (releaseTime.leftFor(lease) !== undefined) return Effect.void
+    const answer = Effect.timeoutOption(run(lease.kind.renew([lease], 0)), options.releaseTimeoutMillis)
+    return Effect.matchEffect(answer, {
+      onSuccess: (replies) => {
+        // its last hold may have found that before
+        const lost = Option.isSome(replies) && replies.value[0] === 0 ? lease.lose("NotOwner", now()) : lease.lost
+        return lost === undefined ? Effect.void : Effect.fail(lost)
+      },
       onFailure: () => Effect.void
     })
   }
