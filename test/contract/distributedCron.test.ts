@@ -200,6 +200,16 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
     assert.deepStrictEqual(yield* runs(3.2, 2.5, { overlap: "allow" }), ["0 at 0", "1 at 1", "2 at 2"])
   })
 
+  /** One process runs a schedule of every second for a while, then none does for ten ticks. Returns how many have run. */
+  const missTenTicks = Effect.fnUntraced(function* (job: Job, ticks: ReadonlyArray<number>) {
+    const before = yield* process(job)
+    yield* TestClock.adjust("2500 millis")
+    yield* before.close
+    const ran = ticks.length
+    yield* TestClock.adjust("10 seconds")
+    return ran
+  })
+
   test("Ticks that came while no process was there are left out, or the last or all of them run", function* () {
     for (const [catchUp, caughtUp, overlap] of [
       ["none", 0, "skip"],
@@ -215,11 +225,7 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
         overlap,
         execute: Effect.map(scheduled, (tick) => ticks.push(tick))
       })
-      const before = yield* process(job)
-      yield* TestClock.adjust("2500 millis")
-      yield* before.close
-      const ran = ticks.length
-      yield* TestClock.adjust("10 seconds")
+      const ran = yield* missTenTicks(job, ticks)
       const after = yield* process(job)
       const others = yield* process(job)
       yield* TestClock.adjust(0)
@@ -248,11 +254,7 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
       catchUp: "latest",
       execute: Effect.map(scheduled, (tick) => ticks.push(tick))
     })
-    const before = yield* process(job)
-    yield* TestClock.adjust("2500 millis")
-    yield* before.close
-    const ran = ticks.length
-    yield* TestClock.adjust("10 seconds")
+    const ran = yield* missTenTicks(job, ticks)
     let hasFailed = false
     const failing = wrappedStoreLayer(({ fail, operation, run }) => {
       if (hasFailed || operation !== "lock/acquire") return run()

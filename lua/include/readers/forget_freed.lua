@@ -1,5 +1,5 @@
--- Forgets who has been noted as a reader, if the last of them no longer reads: another library
--- has freed the lock since, and they are its former readers.
+-- Drops the notes about readers if the last reader noted no longer reads: another library has
+-- freed the lock since, and the notes are about its former readers.
 --
 -- KEYS[1]  the lock
 -- KEYS[4]  { reader = epoch milliseconds at which its lease ends }, our own zset

@@ -77,8 +77,8 @@ export interface RedisLockOptions {
    * seconds. Default: 1 second, or an eighth of `watchdogLeaseTime` if that is shorter. That is half of the short lease of a lock
    * that is handed over, so that a waiter whose message was lost still asks before that lease ends.
    *
-   * However long it is, whoever waits for a `writeLock` asks about every 3 seconds, so that readers that come later do not enter first,
-   * and a waiter for any other lock, or for permits, about every 30 seconds, so that its process keeps its place in Redis.
+   * A longer interval is capped: a waiter for a `writeLock` asks about every 3 seconds, which keeps later readers from entering first, and
+   * a waiter for any other lock or for permits about every 30 seconds, which keeps the place of its process in Redis.
    */
   readonly fallbackInterval?: Duration.Input | undefined
   /**

@@ -83,8 +83,8 @@ export const refusalOf = ({ held, holders, kind, name }: LockState): ExitWith | 
 const notHeld = (name: string) => new ExitWith({ code: ExitCode.notHeld, message: `nobody holds ${quoted(name)}` })
 
 /**
- * Releases a name for the holders that were seen, but not for anyone who has acquired it since: of a semaphore the permits that the look
- * has listed. Returns the number of permits that were freed, or 1 for a lock.
+ * Frees a lock from the holders that were seen, or the permits that were listed, but takes nothing from anyone who has acquired it since.
+ * Returns the number of permits that were freed, or 1 for a lock.
  */
 export const free = (
   state: LockState

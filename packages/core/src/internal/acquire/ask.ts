@@ -174,8 +174,6 @@ const takeBackMinority = (ask: Ask, denial: Denial, restore: Restore): Effect.Ef
   return Effect.as(Effect.andThen(rollback(ask, ask.leaseMillis, ""), pause), denial)
 }
 
-const all = { concurrency: "unbounded", discard: true } as const
-
 /** Fails as the request of these owners has, once what it may have been granted is taken back. A wrong type is described. */
 export const failAsking = (
   ownerRefs: ReadonlyArray<OwnerRef>,
@@ -188,7 +186,10 @@ export const failAsking = (
   const described = restore(describeWrongType(ownerRefs[0]!.client, asked, cause))
   if (!mayHaveRun(cause)) return described
   const terms = { isForbidden: isForbidden(cause), onReply }
-  const undone = Effect.forEach(ownerRefs, (ownerRef) => rollbackUnknown(ownerRef, leaseMillis, terms), all)
+  const undone = Effect.forEach(ownerRefs, (ownerRef) => rollbackUnknown(ownerRef, leaseMillis, terms), {
+    concurrency: "unbounded",
+    discard: true
+  })
   return Effect.andThen(undone, asked.length === 1 ? described : Effect.failCause(cause))
 }
 

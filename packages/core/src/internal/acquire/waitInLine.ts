@@ -113,7 +113,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
   }
 
   gaveUp(): Effect.Effect<never, LockTimeout | LockStoreError> {
-    // it no longer wants the lock: what follows only looks up who holds it
+    // it has stopped waiting: the rest only looks up the holder
     this.line.leave(this.waiter)
     return gaveUp(this.request, this.startedAt, this.#denial, this.line.outage.failure)
   }

@@ -55,7 +55,6 @@ export const tryAcquireTogether = (
   const owner = client.nextOwner()
   const sentAt = client.now()
   const ownerRefs = requests.map((request) => ownerRefOf(request, owner))
-  const all = { concurrency: "unbounded", discard: true } as const
   const locks = requests.map(({ keys, kind }) => ({ lock: keys.lock, tokenKey: tokenKey(kind, keys) }))
   client.underWay++
   const command = multiLock.acquire(locks, owner, leaseMillis, tokenLife(client, leaseMillis))
@@ -78,7 +77,10 @@ export const tryAcquireTogether = (
       return holds.length > 0
         ? Effect.as(haveDisplaced ? inOwnTurn(client) : Effect.void, holds)
         : Effect.andThen(
-            Effect.forEach(ownerRefs, (ownerRef) => rollback(ownerRef, leaseMillis), all),
+            Effect.forEach(ownerRefs, (ownerRef) => rollback(ownerRef, leaseMillis), {
+              concurrency: "unbounded",
+              discard: true
+            }),
             Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, leaseMillis))
           )
     },

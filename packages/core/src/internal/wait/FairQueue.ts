@@ -243,14 +243,11 @@ export class FairQueue implements Alarm {
 
   /** It is this owner's turn. If it belongs to another process, it counts as dead after `millis`: check again then. */
   #turnOf(head: string, millis: number, atOnce: boolean): void {
-    const { now, options } = this.#client
+    const { lines, now } = this.#client
     const waiter = this.#waiters.get(head)
     if (waiter === undefined) {
       this.#ringWithin(millis + 1)
-    } else if (
-      atOnce ||
-      now() - waiter.askedAt >= Math.min(options.fallbackIntervalMillis, options.longestIntervals.others) / 2
-    ) {
+    } else if (atOnce || now() - waiter.askedAt >= lines.intervalMillis("exclusive") / 2) {
       waiter.ring()
     }
   }

@@ -99,8 +99,8 @@ export class Waiter implements Alarm, Linked<Waiter> {
 }
 
 interface LineTerms {
-  /** The longest interval between two of its requests, jittered like any other, in milliseconds. */
-  readonly longestIntervalMillis: number
+  /** How often the waiter that has the turn asks if nothing wakes it, milliseconds, before jitter. */
+  readonly intervalMillis: number
   /** Whether the turn is reserved for a request that is in flight. */
   readonly isReserved: boolean
   /** Whether the first waiter joins with the answer to its own request. */
@@ -134,7 +134,6 @@ export class Line {
   stage: Stage
   #isReserved: boolean
   readonly #end: () => void
-  /** How often the waiter that has the turn asks if nothing wakes it, milliseconds, before jitter. */
   readonly #intervalMillis: number
   /** Whether a holding of this process excludes those that wait. */
   readonly #isHeldHere: () => boolean
@@ -149,11 +148,11 @@ export class Line {
   readonly #subscriptions: Array<Subscription> = []
 
   constructor(client: LockClient, wakes: Queue.Queue<void>, terms: LineTerms) {
-    const { end, hasAsked, isHeldHere, isReserved, longestIntervalMillis } = terms
+    const { end, hasAsked, intervalMillis, isHeldHere, isReserved } = terms
     this.client = client
     this.wakes = wakes
     this.#end = end
-    this.#intervalMillis = Math.min(client.options.fallbackIntervalMillis, longestIntervalMillis)
+    this.#intervalMillis = intervalMillis
     this.#isHeldHere = isHeldHere
     this.#isReserved = isReserved
     this.#headLeftAt = client.now()

@@ -110,7 +110,7 @@ export class Lines {
           line = new Line(client, wakes, {
             isReserved: lines === this.#lines.exclusive && this.#asked.exclusive.has(key),
             hasAsked: wanted.hasAsked === true,
-            longestIntervalMillis: this.#longestIntervalMillis(waited),
+            intervalMillis: this.intervalMillis(waited),
             isHeldHere: () => waited !== "latch" && waited !== "permit" && client.leases.exclude(key, waited),
             end: () => lines.delete(key)
           })
@@ -121,9 +121,11 @@ export class Lines {
     })
   }
 
-  #longestIntervalMillis(waited: Waited): number {
-    const { others, writer } = this.#client.options.longestIntervals
-    return waited === "latch" ? Number.POSITIVE_INFINITY : waited === "write" ? writer : others
+  /** How often a waiter asks if nothing wakes it, milliseconds, before jitter. One for a latch has no place that it could lose. */
+  intervalMillis(waited: Waited): number {
+    const { fallbackIntervalMillis, longestIntervals } = this.#client.options
+    if (waited === "latch") return fallbackIntervalMillis
+    return Math.min(fallbackIntervalMillis, waited === "write" ? longestIntervals.writer : longestIntervals.others)
   }
 
   /** Wakes the first waiters of a lock, since it may be free. Readers come first, so that writers do not starve them. */
