@@ -484,6 +484,11 @@ export class Link {
     return between(this.random, 0, Math.min(lateMillis, kind < 0.4 ? 200 : kind < 0.8 ? 5000 : lateMillis))
   }
 
+  /** For how long a message lies: about as long as what it grants may last. */
+  #lying(): number {
+    return between(this.random, 0, 3000)
+  }
+
   #isUnreachable(): boolean {
     return this.isCut || this.server.isDown || this.#connection === undefined
   }
@@ -615,7 +620,7 @@ export class Link {
   /** The message comes once more, behind later ones; or one like it that the server has not sent. */
   #repeatOrForge(subscription: Subscription, { message }: Extract<RedisDriver.Signal, { _tag: "Message" }>): void {
     const again = this.random() < 0.5 ? message : forgedFrom(message, this.random)
-    this.server.time.after(this.latency() + this.lateness(), () => {
+    this.server.time.after(this.latency() + this.#lying(), () => {
       this.process.whenAwake(() => {
         if (this.#subscriptions.has(subscription)) subscription.onSignal({ _tag: "Message", message: again })
       })
@@ -633,7 +638,7 @@ export class Link {
     const { time } = this.server
     let last = 0
     const tell = (signal: RedisDriver.Signal) => {
-      const lies = this.random() < this.faults.lying ? this.lateness() : 0
+      const lies = this.random() < this.faults.lying ? this.#lying() : 0
       last = Math.max(last, time.now + this.latency() + lies)
       this.process.after(last - time.now, () => {
         if (this.#subscriptions.has(subscription)) onSignal(signal)
