@@ -14,6 +14,55 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "prolonged-lease": {
+    file: `${internal}/hold/Lease.ts`,
+    fixed: "if (this.heldUntil !== undefined && this.renewedHolds === 0)",
+    broken: "if (this.heldUntil === 0)"
+  },
+  "freed-while-asking": {
+    file: `${internal}/hold/Hold.ts`,
+    fixed: `    // until the answer it counts, so that no release comes before
+    return Effect.matchEffect(checkHeld(lease), {`,
+    broken: `    lease.remove(this)
+    return Effect.matchEffect(checkHeld(lease), {`
+  },
+  "loss-after-the-end": {
+    file: `${internal}/hold/Hold.ts`,
+    fixed: "(lease.checkLost(now()) === undefined ? this.#end() : Effect.ignore(this.#end()))",
+    broken: "this.#end(lease.checkLost(now()))"
+  },
+  "silent-check": {
+    file: `${internal}/hold/release.ts`,
+    fixed: `      if (!isFinal(failure)) releaseTime.gaveUp(lease)
+      return Effect.void`,
+    broken: `      isFinal(failure)
+      return Effect.void`
+  },
+  "prolonged-read": {
+    file: `${internal}/hold/Lease.ts`,
+    fixed: "    this.writer?.asksFor(leaseMillis, sentAt)\n",
+    broken: ""
+  },
+  "unknown-type": {
+    file: `${internal}/store/failures.ts`,
+    fixed: "duration: longestLookMillis, orElse",
+    broken: "duration: 3_600_000, orElse"
+  },
+  "impatient-interruption": {
+    file: `${internal}/locks/MultiAcquire.ts`,
+    fixed: "return Effect.forkDetach(this.#giveBack(), { startImmediately: true })",
+    broken: "return Effect.uninterruptible(this.#giveBack())"
+  },
+  "lost-sections-around": {
+    file: `${internal}/hold/Lease.ts`,
+    fixed: "(lease.lost === undefined || kept.some((inner) => isSameLock(inner.lease, lease)))",
+    broken: "lease.lost === undefined"
+  },
+  "waiting-writer-as-holder": {
+    file: `${internal}/acquire/untilServed.ts`,
+    fixed: 'if (!denial.owner.includes(":")) return undefined',
+    broken: 'if (denial.owner === "") return undefined'
+  },
   "long-interval-of-a-writer": {
     file: `${internal}/options/ClientOptions.ts`,
     fixed: "writer: 3000,",

@@ -186,6 +186,31 @@ for (const [title, beside] of Object.entries(besides)) {
   )
 }
 
+it.effect(
+  "A scope that closes at a silent server, and is outlived by re-entries, ends within one release timeout",
+  () => {
+    const unconfirmed: Array<string> = []
+    return Effect.gen(function* () {
+      const server = yield* testStore()
+      const run = as(yield* clientOf({ store: patient(server.store) }, { releaseTimeout: "5 seconds" }))
+      const [outer, inner] = [yield* Scope.make(), yield* Scope.make()]
+      for (let i = 0; i < 20; i++) {
+        yield* run(Scope.provide(Lock.scoped(`a:${i}`), inner))
+        yield* run(Scope.provide(Lock.scoped(`a:${i}`), outer))
+      }
+      server.delay = () => 600_000
+      const closing = yield* background(Scope.close(inner, Exit.void))
+      yield* TestClock.adjust("6 seconds")
+      const isClosed = closing.pollUnsafe() !== undefined
+      server.delay = () => roundTripMillis
+      yield* TestClock.adjust("10 minutes")
+      assert.isTrue(isClosed)
+      yield* background(Scope.close(outer, Exit.void))
+      yield* TestClock.adjust("10 minutes")
+    }).pipe(Effect.provide(noting(unconfirmed)))
+  }
+)
+
 /** What Redis confirms after a release of the lock "first" has given up. */
 const confirmed = {
   "another release": () => Effect.scoped(Lock.scoped("second")),

@@ -30,7 +30,8 @@ type Body = Effect.Effect<unknown, unknown, RedisLock.RedisLock>
 const kinds: Record<string, (body: Body, i: number) => Body> = {
   locks: (body, i) => Lock.withLock(body, `a:${i}`),
   permits: (body, i) => PermitSemaphore.withPermits(body, PermitSemaphore.make(`a:${i}`, { permits: 1 }), 1),
-  "two locks": (body, i) => Lock.withLock(Lock.withLock(body, `a:${i}`), `b:${i}`)
+  "two locks": (body, i) => Lock.withLock(Lock.withLock(body, `a:${i}`), `b:${i}`),
+  "a lock that is lost": (body) => Effect.ignore(Lock.withLock(Effect.andThen(body, Lock.forceRelease("a")), "a"))
 }
 
 for (const [kind, section] of Object.entries(kinds)) {

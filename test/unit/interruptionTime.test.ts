@@ -14,11 +14,13 @@ import {
   Semaphore
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
+import { vi } from "vitest"
 import { kinds } from "../contract/suite/kinds.ts"
 import { background } from "../kit/background.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { as, clientOf, storeWith, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
+import { failure } from "../kit/exits.ts"
 import { test } from "../kit/test.ts"
 
 interface Case {
@@ -192,6 +194,17 @@ describe("a MultiLock that has acquired some of its members when the store falls
     assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
   })
 
+  test("A MultiLock that is to give a member back meanwhile: the interruption ends within 200 ms", function* () {
+    // it keeps it for 1 to 1.5 s
+    const random = vi.spyOn(Math, "random").mockReturnValue(0)
+    yield* Effect.addFinalizer(() => Effect.sync(() => random.mockRestore()))
+    const { endsWithin, silence, waiting } = yield* setUp()
+    silence(() => true)
+    // shortly before it has kept the member for long enough
+    yield* TestClock.adjust(860)
+    assert.isTrue(yield* endsWithin(yield* background(Fiber.interrupt(waiting)), 200))
+  })
+
   test("A MultiLock that renews its fixed leases at last: the interruption ends within 200 ms", function* () {
     const { endB, endsWithin, server, silence, waiting } = yield* setUp({ leaseTime: "20 seconds" })
     silence((operation) => operation === "lock/renew")
@@ -238,6 +251,18 @@ describe("a name that holds something else", () => {
       back.openUnsafe()
       yield* Fiber.join(interrupting)
       assert.isTrue(exit !== undefined && Exit.hasInterrupts(exit))
+    })
+
+    test(`A request for ${what} fails within 200 ms though nothing tells what there is under the name`, function* () {
+      const [server, one] = yield* storeWith({})
+      yield* sectionUntilTold((body) => as(one)(rival(body)))
+      const store = wrappedStore(server.store, ({ operation, run }) =>
+        operation === "lock/found" ? Effect.never : run()
+      )
+      const asking = yield* background(as(yield* clientOf({ store }))(acquire))
+      yield* TestClock.adjust(200)
+      const exit = asking.pollUnsafe()
+      assert.deepInclude(failure(exit!), { _tag: "LockStoreError", reason: "WrongType" })
     })
   }
 })

@@ -84,6 +84,20 @@ test("A re-entry neither shortens a fixed lease that is longer than the client's
   assert.strictEqual(loss(yield* Fiber.await(held)).reason, "HeldTooLong")
 })
 
+for (const [how, prolong] of Object.entries<Effect.Effect<void, unknown, RedisLock.RedisLock>>({
+  "that was renewed for longer": Effect.flatMap(Lock.currentHolding("a"), (holding) => holding.renew("1 hour")),
+  "that a re-entry has prolonged": Lock.withLock(Effect.void, "a", { leaseTime: "1 hour" })
+})) {
+  test(`A re-entry into a fixed lease ${how} may last as long as that`, function* () {
+    const run = as(yield* Effect.flatMap(testStore(), (store) => clientOf(store, { maxHold })))
+    const renewed = Lock.withLock(Effect.sleep("40 minutes"), "a")
+    const body = prolong.pipe(Effect.andThen(Effect.sleep("10 minutes")), Effect.andThen(renewed), Effect.as("done"))
+    const held = yield* background(run(Lock.withLock(body, "a", { leaseTime: "1 minute" })))
+    yield* TestClock.adjust("50 minutes")
+    assert.strictEqual(yield* Fiber.join(held), "done")
+  })
+}
+
 test("While the finalizers of a section that was held too long run, its lock is still taken", function* () {
   const run = as(yield* Effect.flatMap(testStore(), (store) => clientOf(store)))
   const section = Effect.ensuring(Effect.never, Effect.sleep("10 seconds"))

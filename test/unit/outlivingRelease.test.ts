@@ -12,24 +12,33 @@ import { expectWarning } from "../run/logs.ts"
 import { test } from "../kit/test.ts"
 import { background } from "../kit/background.ts"
 
-test("the release of a writer that has read with a long lease is repeated until the key would be gone", function* () {
-  expectWarning(/^The lock's scope has closed, but its release went wrong\./)
-  const [server, service] = yield* storeWith({ watchdogLeaseTime: "5 seconds", releaseTimeout: "1 second" })
-  const { readLock, writeLock } = ReadWriteLock.make("a")
-  const scope = yield* Scope.make()
-  const reading = Lock.withLock(Effect.void, readLock, { leaseTime: "2 minutes" })
-  yield* as(service)(Scope.provide(Lock.scoped(writeLock), scope))
-  // in the writer's own scope, so that it is the writer that reads
-  yield* as(service)(Scope.provide(reading, scope))
-  server.isDown = true
-  const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
-  yield* TestClock.adjust("10 seconds")
-  yield* Fiber.join(closing)
-  server.isDown = false
-  assert.isFalse(yield* server.isFree("a"), "its key outlives the writer's lease")
-  yield* TestClock.adjust("10 seconds")
-  assert.isTrue(yield* server.isFree("a"))
-})
+const { readLock, writeLock } = ReadWriteLock.make("a")
+
+for (const [how, reading] of Object.entries({
+  "has read with a long lease": Lock.withLock(Effect.void, readLock, { leaseTime: "2 minutes" }),
+  "has prolonged its own read": Lock.withLock(
+    Lock.withLock(Effect.void, readLock, { leaseTime: "2 minutes" }),
+    readLock,
+    { leaseTime: "5 seconds" }
+  )
+})) {
+  test(`the release of a writer that ${how} is repeated until the key would be gone`, function* () {
+    expectWarning(/^The lock's scope has closed, but its release went wrong\./)
+    const [server, service] = yield* storeWith({ watchdogLeaseTime: "5 seconds", releaseTimeout: "1 second" })
+    const scope = yield* Scope.make()
+    yield* as(service)(Scope.provide(Lock.scoped(writeLock), scope))
+    // in the writer's own scope, so that it is the writer that reads
+    yield* as(service)(Scope.provide(reading, scope))
+    server.isDown = true
+    const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+    yield* TestClock.adjust("10 seconds")
+    yield* Fiber.join(closing)
+    server.isDown = false
+    assert.isFalse(yield* server.isFree("a"), "its key outlives the writer's lease")
+    yield* TestClock.adjust("10 seconds")
+    assert.isTrue(yield* server.isFree("a"))
+  })
+}
 
 test("a lost lock is released until the end of a lease whose renewal was not answered", function* () {
   const server = yield* testStore()

@@ -90,6 +90,41 @@ test("A section whose lock is gone fails, also if a fiber that has entered it ag
   assert.deepInclude(failure(exit), { _tag: "LockLost", reason: "NotOwner" })
 })
 
+test("A section does not fail if the fiber that outlives it frees the lock while it asks", function* () {
+  const server = yield* testStore()
+  const entered = yield* Deferred.make<void>()
+  const ended = yield* Deferred.make<void>()
+  const inner = Lock.withLock(Effect.andThen(Deferred.succeed(entered, undefined), Deferred.await(ended)), "a")
+  const outer = Effect.gen(function* () {
+    yield* Effect.forkDetach(inner)
+    yield* Deferred.await(entered)
+    // as where a cluster redirects the question, and not the release behind it
+    server.delay = (operation) => (operation === "lock/renew" ? 100 : 0)
+  }).pipe(Lock.withLock("a"))
+  const section = yield* background(as(yield* clientOf(server))(outer))
+  yield* TestClock.adjust(10)
+  yield* Deferred.succeed(ended, undefined)
+  yield* TestClock.adjust(100)
+  assert.deepStrictEqual(yield* Fiber.await(section), Exit.void)
+  assert.isTrue(yield* server.isFree("a"))
+})
+
+test("A section that is outlived is told of no loss that comes after its end", function* () {
+  const server = yield* testStore()
+  const outer = Effect.gen(function* () {
+    const entered = yield* Deferred.make<void>()
+    const inner = Lock.withLock(Effect.andThen(Deferred.succeed(entered, undefined), Effect.never), "a")
+    yield* Effect.forkDetach(inner)
+    yield* Deferred.await(entered)
+    yield* Effect.sleep("59 seconds")
+    server.delay = () => 2000
+  }).pipe(Lock.withLock("a", { maxHold: "1 minute" }))
+  const section = yield* background(as(yield* clientOf(server))(outer))
+  yield* TestClock.adjust("61 seconds")
+  assert.deepStrictEqual(yield* Fiber.await(section), Exit.void)
+  server.delay = () => 0
+})
+
 test("An inner section ends though Redis cannot be reached", function* () {
   const server = yield* testStore()
   const { readLock, writeLock } = ReadWriteLock.make("rw")

@@ -322,7 +322,7 @@ export const tryAcquire: <Arg extends SemaphoreOrName | number>(
 
 /**
  * Gives back permits that were taken with {@link acquire} (default: one), and wakes waiters. Creates a semaphore that does
- * not exist, like Redisson; one made with `permits` then starts with exactly that number.
+ * not exist, like Redisson; one made with `permits` is left to its next use, which creates it with exactly that number.
  *
  * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
  * command.

@@ -239,6 +239,8 @@ export const sharing = ({
           while (denials(writeLock.name) === before) yield* pass(Duration.millis(5))
           assert.isFalse(yield* Lock.withOwner(can(readLock)), "a reader of this client")
           assert.isFalse(yield* elsewhere(can(readLock)), "a reader of another client")
+          const denied = elsewhere(Lock.withLock(Effect.void, readLock, { waitTime: 0 }))
+          assert.deepInclude(yield* Effect.flip(denied), { _tag: "LockTimeout", holder: undefined })
           assert.strictEqual(yield* Lock.withLock(Lock.holdCount(readLock), readLock), 2)
           // virtual time may stand still: places of the same microsecond have no order
           yield* pass(Duration.millis(5))

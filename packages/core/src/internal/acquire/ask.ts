@@ -153,6 +153,7 @@ export const acquireOnce = (
         if (goesOn && kind.queued) return Effect.succeed(failure)
         return Effect.andThen(rollback(ask, leaseMillis), goesOn ? Effect.succeed(failure) : Effect.fail(failure))
       }
+      lease.writer = writer
       return begun(client.remember(request, lease.add(new Hold(lease, request)), ask.startedAt))
     },
     (cause) => {

@@ -9,6 +9,7 @@ import { type Holder, type LockStoreError, LockTimeout } from "../../LockError.t
 import type { LockClient } from "../client/LockClient.ts"
 import { labelOf, lookAtHolders } from "../kinds/inspect.ts"
 import type { Outage } from "../wait/Outage.ts"
+import { longestLookMillis } from "../store/failures.ts"
 import type { AcquireRequest, Denial, Restore } from "./ask.ts"
 
 export interface Wait<A, E> {
@@ -65,9 +66,6 @@ export const waitedSince = (startedAt: number, now: number, waitMillis: number):
 /** A client tells its label after a second: a caller that waits for less learns nothing by asking. */
 const leastWaitMillis = 1000
 
-/** The wait is over: what is not known soon is left out. */
-const longestLookMillis = 50
-
 /** The label of the holder's client, and for how long it has held the lock. */
 const descriptionOf = (
   { client, keys, name }: AcquireRequest,
@@ -85,10 +83,13 @@ const descriptionOf = (
   return Effect.timeoutOrElse(described, { duration: longestLookMillis, orElse: () => Effect.succeed({}) })
 }
 
-/** The last holder seen: in Redis, or in this process if Redis was not asked. Nobody, while it is the turn of others (see `last_turn.lua`). */
+/**
+ * The last holder seen: in Redis, or in this process if Redis was not asked. Nobody, while it is the turn of others (see `last_turn.lua`), or
+ * while readers let a client go first that waits to write.
+ */
 const holderOf = ({ client, keys }: AcquireRequest, denial: Denial | undefined): Holder | undefined => {
-  if (denial?.owner === "") return undefined
   if (denial !== undefined) {
+    if (!denial.owner.includes(":")) return undefined
     const remaining = denial.remaining < 0 ? undefined : Duration.millis(denial.remaining)
     return { owner: denial.owner, remaining }
   }

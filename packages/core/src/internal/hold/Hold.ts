@@ -7,13 +7,12 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Holding } from "../../Holding.ts"
 import type { InvalidLockOptions, LockLost, LockStoreError } from "../../LockError.ts"
-import type { LockClient } from "../client/LockClient.ts"
-import type { Mode } from "../kinds/kinds.ts"
+import type { LockRef } from "../kinds/kinds.ts"
 import { checkLease, parsePeriod } from "../options/acquireOptions.ts"
 import { printsAs } from "../report/shown.ts"
 import { afterWork } from "../store/failures.ts"
-import type { Identity, Lease, LeaseEntry } from "./Lease.ts"
-import { free } from "./release.ts"
+import { type Identity, isSameLock, type Lease, type LeaseEntry } from "./Lease.ts"
+import { checkHeld, free } from "./release.ts"
 
 /**
  * The result of an acquisition: one hold, or the holds of all members. A body can run under it.
@@ -165,18 +164,25 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
     if (this.released) return Effect.void
     this.released = true
     const { lease } = this
-    if (lease.holds === 1) {
-      lease.remove(this)
-      return free(lease)
-    }
-    const { now, watchdog } = lease.client
-    const lost = lease.checkLost(now())
-    const wasOutermost = lease.outermost === this
+    const { now } = lease.client
+    const lost = lease.holds > 1 ? lease.checkLost(now()) : undefined
+    if (lost !== undefined || lease.holds === 1 || lease.outermost !== this) return this.#end(lost)
+    // until the answer it counts, so that no release comes before
+    return Effect.matchEffect(checkHeld(lease), {
+      // a loss that has come meanwhile is none of its own
+      onSuccess: () => (lease.checkLost(now()) === undefined ? this.#end() : Effect.ignore(this.#end())),
+      onFailure: (lost) => this.#end(lost)
+    })
+  }
+
+  #end(lost?: LockLost): Effect.Effect<void, LockLost | LockStoreError> {
+    const { lease } = this
     lease.remove(this)
+    if (lease.holds === 0) return free(lease)
     if (lost !== undefined) return Effect.fail(lost)
     this.outlived = true
-    watchdog.reschedule(lease)
-    return wasOutermost ? watchdog.check(lease) : Effect.void
+    lease.client.watchdog.reschedule(lease)
+    return Effect.void
   }
 
   onLost(listener: () => void): () => void {
@@ -207,10 +213,9 @@ export const ownHold = (identity: Identity, lease: Lease): Hold | undefined => {
 }
 
 /** The loss of the innermost section around the running code that held this lock, if the lock was lost. */
-export const lossAround = ({ owner }: Identity, client: LockClient, key: string, mode: Mode): LockLost | undefined => {
+export const lossAround = ({ owner }: Identity, lock: LockRef): LockLost | undefined => {
   for (let section = owner.sections; section !== undefined; section = section.outer) {
-    const { client: its, keys, kind, lost } = section.hold.lease
-    if (its === client && keys.lock === key && kind.mode === mode) return lost
+    if (isSameLock(section.hold.lease, lock)) return section.hold.lease.lost
   }
   return undefined
 }

@@ -69,6 +69,8 @@ export class Lease implements Due, OwnerRef {
    */
   #first: LeaseEntry | undefined = undefined
   #others: Array<LeaseEntry> | undefined = undefined
+  /** The write lock under which it reads. */
+  writer: Lease | undefined = undefined
   /** Another lease of the same lock in this client: of another reader. */
   alongside: Lease | undefined = undefined
   /** Holds without a fixed lease: while there are any, the watchdog renews. */
@@ -263,6 +265,8 @@ export class Lease implements Due, OwnerRef {
    * reply confirms it.
    */
   asksFor(leaseMillis: number, sentAt: number): void {
+    // the key of a writer that also reads lives as long as its longest read
+    this.writer?.asksFor(leaseMillis, sentAt)
     this.#mayLastUntil = Math.max(this.#mayLastUntil, sentAt + longestEffectMillis(this.client.store) + leaseMillis)
   }
 
@@ -305,6 +309,9 @@ export class Lease implements Due, OwnerRef {
     if (this.unconfirmed !== undefined && leaseMillis >= this.unconfirmed) this.unconfirmed = undefined
     this.renewalFailure = undefined
     this.deadline = Math.max(this.deadline, deadlineOf(sentAt, leaseMillis))
+    // a fixed lease bounds its re-entries, if it is longer than their `maxHold`
+    if (this.heldUntil !== undefined && this.renewedHolds === 0)
+      this.heldUntil = Math.max(this.heldUntil, this.deadline)
     return this.checkLost(now)
   }
 }
@@ -348,19 +355,24 @@ export class HeldAround {
 }
 
 /**
- * Without the sections that have ended: a fiber that outlives its section may begin the next one, and so on without end. Those that have lost
- * their lock are kept, to tell of it.
+ * Without the sections that have ended: a fiber that outlives its section may begin the next one, and so on without end. Of those that have lost
+ * their lock the innermost is kept, to tell of it.
  */
 export const stillHeld = (around: HeldAround | undefined): HeldAround | undefined => {
   const kept: Array<LeaseEntry> = []
   let hasEnded = false
   for (let next = around; next !== undefined; next = next.outer) {
-    if (next.hold.released && next.hold.lease.lost === undefined) hasEnded = true
+    const { lease, released } = next.hold
+    if (released && (lease.lost === undefined || kept.some((inner) => isSameLock(inner.lease, lease)))) hasEnded = true
     else kept.push(next.hold)
   }
   if (!hasEnded) return around
   return kept.reduceRight<HeldAround | undefined>((outer, hold) => new HeldAround(hold, outer), undefined)
 }
+
+/** Whether a section under one of these leases, of the same client, hides one under the other from the code that it runs. */
+export const isSameLock = (one: LockRef, other: LockRef): boolean =>
+  one.client === other.client && one.keys.lock === other.keys.lock && one.kind.mode === other.kind.mode
 
 export class Owner {
   /** Made by `Lock.withOwner`: everything below it is one owner, like a thread in Redisson. */

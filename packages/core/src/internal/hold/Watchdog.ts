@@ -6,7 +6,6 @@ import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { deadlineOf, leaseUntil } from "../options/acquireOptions.ts"
@@ -104,24 +103,6 @@ export class Watchdog implements Alarm {
       const lengths = batch.map((lease) => Math.max(0, leaseUntil(lease.deadline, now)))
       for (let i = 0; i < batch.length; i++) batch[i]!.asksFor(lengths[i]!, now)
       this.#verify(batch, lengths)
-    })
-  }
-
-  /**
-   * Fails if Redis says that the lease is lost. A request that fails, or is not answered within the release timeout, says nothing; none is sent
-   * while releases are cut short, as the store is away.
-   */
-  check(lease: Lease): Effect.Effect<void, LockLost> {
-    const { now, options, releaseTime, run } = this.#client
-    if (releaseTime.leftFor(lease) !== undefined) return Effect.void
-    const answer = Effect.timeoutOption(run(lease.kind.renew([lease], 0)), options.releaseTimeoutMillis)
-    return Effect.matchEffect(answer, {
-      onSuccess: (replies) => {
-        // its last hold may have found that before
-        const lost = Option.isSome(replies) && replies.value[0] === 0 ? lease.lose("NotOwner", now()) : lease.lost
-        return lost === undefined ? Effect.void : Effect.fail(lost)
-      },
-      onFailure: () => Effect.void
     })
   }
 

@@ -28,6 +28,22 @@ export const free = (lease: Lease): Effect.Effect<void, LockLost | LockStoreErro
 }
 
 /**
+ * Fails if Redis says that the lease is lost. A request that fails, or is not answered within the release timeout, says nothing; none is sent
+ * while releases are cut short, as the store is away.
+ */
+export const checkHeld = (lease: Lease): Effect.Effect<void, LockLost> => {
+  const { now, options, releaseTime, run } = lease.client
+  if (releaseTime.leftFor(lease) !== undefined) return Effect.void
+  return Effect.matchEffect(sendWithin(lease, run(lease.kind.renew([lease], 0)), options.releaseTimeoutMillis), {
+    onSuccess: ([reply]) => (reply === 0 ? Effect.fail(lease.lose("NotOwner", now())) : Effect.void),
+    onFailure: (failure) => {
+      if (!isFinal(failure)) releaseTime.gaveUp(lease)
+      return Effect.void
+    }
+  })
+}
+
+/**
  * Ends the last holds of several locks of one client, slot and owner, and frees all by one command. Returns the failures.
  */
 export const releaseTogether = (
@@ -43,11 +59,6 @@ export const releaseTogether = (
     const { lease } = hold
     hold.released = true
     lease.remove(hold)
-    // entered again since
-    if (lease.holds > 0) {
-      hold.outlived = true
-      continue
-    }
     const pending = startRelease(lease, now)
     if (pending instanceof PendingRelease) {
       started.push(pending)

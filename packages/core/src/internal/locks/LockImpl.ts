@@ -155,7 +155,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     return this.#with(fiber, (client, keys) => {
       const { lease, identity } = this.#find(client, keys, fiber)
       if (lease !== undefined) return Effect.succeed(ownHold(identity, lease))
-      const lost = lossAround(identity, client, keys.lock, this.kind.mode)
+      const lost = lossAround(identity, { client, kind: this.kind, name: this.name, keys })
       return lost === undefined ? Effect.undefined : Effect.fail(lost)
     })
   }

@@ -164,12 +164,11 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   #waitFor(index: number, until: number, restore: Restore): Effect.Effect<InternalHolding<T>, AcquireError | E> {
     const wait = this.#wait(index, until - this.#now(), restore)
     if (this.#held.every((member) => member === undefined)) return wait
-    const giveWay = Effect.suspend(() => {
+    const minding = Effect.flatMap(this.#isPatient, () => {
       this.#patience.wasTooShort()
-      return this.#giveBack()
+      // the wait, which may end meanwhile, neither breaks it off nor waits for it
+      return Effect.forkDetach(this.#giveBack(), { startImmediately: true })
     })
-    // giving back is not broken off when the wait ends meanwhile
-    const minding = Effect.uninterruptible(Effect.andThen(Effect.interruptible(this.#isPatient), giveWay))
     return Effect.flatMap(Effect.forkChild(minding), (fiber) => Effect.ensuring(wait, Fiber.interrupt(fiber)))
   }
 

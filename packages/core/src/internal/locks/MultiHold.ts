@@ -97,9 +97,13 @@ export const releaseAll = (holds: ReadonlyArray<Hold>): Effect.Effect<void, Lock
 }
 
 const releaseGroup = (holds: ReadonlyArray<Hold>): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> =>
-  holds.length > 1
+  // one may have been entered again since
+  holds.length > 1 && holds.every(isFreedTogether)
     ? releaseTogether(holds)
-    : Effect.match(holds[0]!.releaseNow(), { onSuccess: () => [], onFailure: (failure) => [failure] })
+    : Effect.map(Effect.forEach(holds, releaseAlone, { concurrency: "unbounded" }), (failures) => failures.flat())
+
+const releaseAlone = (hold: Hold): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> =>
+  Effect.match(hold.releaseNow(), { onSuccess: () => [], onFailure: (failure) => [failure] })
 
 const failing = (failures: ReadonlyArray<LockLost | LockStoreError>): Effect.Effect<void, LockLost | LockStoreError> =>
   failures.length === 0

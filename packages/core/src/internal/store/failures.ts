@@ -129,6 +129,9 @@ const counterText = ({ cause }: LockStoreError): string | undefined => {
       : undefined
 }
 
+/** A caller has failed already: what is not known soon is left out of its error. */
+export const longestLookMillis = 50
+
 /** Fails with the cause; a wrong type with what was expected and what was found, under the first of the names where something else lies. */
 export const describeWrongType = (
   client: LockClient,
@@ -138,8 +141,9 @@ export const describeWrongType = (
   const failure = cause.reasons.find((reason) => reason._tag === "Fail")
   if (failure === undefined || failure.error.reason !== "WrongType") return Effect.failCause(cause)
   const { error } = failure
+  const found = Effect.forEach(asked, ({ key }) => client.run(lock.found(key)))
   return Effect.matchEffect(
-    Effect.forEach(asked, ({ key }) => client.run(lock.found(key))),
+    Effect.timeoutOrElse(found, { duration: longestLookMillis, orElse: () => Effect.succeed([]) }),
     {
       onFailure: () => Effect.failCause(cause),
       onSuccess: (types) => {
