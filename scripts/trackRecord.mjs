@@ -119,6 +119,11 @@ const fixes = {
     fixed: "math.max(86400000, 2 * waiter_timeout * redis.call('ZCARD', KEYS[4]))",
     broken: "math.max(86400000, waiter_timeout)"
   },
+  "granted-by-nobody": {
+    file: "packages/core/src/LockError.ts",
+    fixed: 'this.acquired === 0 ? "too few agreed" : `${this.acquired} granted it`',
+    broken: "`${this.acquired} granted it`"
+  },
   "zone-of-process": {
     file: "packages/core/src/DistributedCron.ts",
     fixed: "Option.isSome(cron.tz) ? cron : Cron.make({",

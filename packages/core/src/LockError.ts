@@ -421,8 +421,8 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
 
 /**
  * A lock on several servers could not be acquired, because too many of them failed: fewer than `required` of the `members`
- * can have granted it (`acquired` did, and were released again). `failures` says why each of the others failed. Try again
- * when more servers answer.
+ * can have granted it (`acquired` did, and were released again; zero for a re-entry, after which the lock is held as before).
+ * `failures` says why each of the others failed. Try again when more servers answer.
  *
  * @category errors
  * @since 0.2.0
@@ -448,7 +448,9 @@ export class QuorumNotReached extends Schema.TaggedError<QuorumNotReached>("effe
 
   override get message(): string {
     const failures = memberFailuresText(this.failures)
-    return `Lock "${this.lock}" needs ${this.required} servers, and ${this.acquired} granted it.${failures}`
+    // a re-entry grants nothing, nor does a look at the lock
+    const granted = this.acquired === 0 ? "too few agreed" : `${this.acquired} granted it`
+    return `Lock "${this.lock}" needs ${this.required} servers, and ${granted}.${failures}`
   }
 }
 
