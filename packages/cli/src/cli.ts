@@ -36,9 +36,9 @@ const lsCommand = Command.make(
   Command.withDescription(
     paragraphs(`
 Lists what is held: locks of every kind, a line per owner, and semaphores with leased permits, a line per
-permit. It shows name, owner, the label of the owner's client, mode, hold count, remaining time of the lease, and last
-fencing token. Latches, and semaphores without leases, are only a number in Redis: look at one with
-redis-lock inspect. It uses SCAN, never KEYS, so a busy Redis is not blocked.
+permit. It shows name, owner, the label of the owner's client, mode, hold count (above 1 only for re-entries in Java),
+remaining time of the lease, and last fencing token. Latches, and semaphores without leases, are only a number in
+Redis: look at one with redis-lock inspect. It uses SCAN, never KEYS, so a busy Redis is not blocked.
 
 Exit codes:
   0   success, even if nothing is held

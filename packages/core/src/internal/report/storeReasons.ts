@@ -16,10 +16,10 @@ export const storeReasons = {
   NoPermission:
     "the Redis user may not do this (NOPERM). It needs EVALSHA and EVAL, the commands inside the scripts, the keys of the locks, and their channels: the driver's README has a minimal ACL",
   NotAuthenticated: "Redis does not let this client in (NOAUTH, WRONGPASS, DENIED). Check user and password",
-  WrongType: "the key holds something that is not a lock (WRONGTYPE). Choose another name, or a key prefix",
+  WrongType: "the key holds a value of another kind (WRONGTYPE). Choose another name, or a key prefix",
   ClusterDown: "the Redis Cluster cannot serve this slot now (CLUSTERDOWN, TRYAGAIN). See the cluster's state",
   ClusterMismatch:
-    "the server belongs to a Redis Cluster and cannot run this (MOVED, CROSSSLOT). Connect with IoRedis.layerCluster",
+    "the server belongs to a Redis Cluster and cannot run this (MOVED, CROSSSLOT). Connect with IoRedis.layerCluster, or by a redis+cluster:// URL",
   NotReplicated:
     "the grant was not acknowledged by as many replicas as it needs, or could not be confirmed, and was undone. Look at the replicas, or at the option acknowledge",
   Closed:
