@@ -128,7 +128,8 @@ export interface LeaderElectionOptions<in out A = never> {
 
 /**
  * An election under a name. The leader holds the lock of that name: `Lock.inspect(name)` shows it, and while somebody else holds that lock
- * nobody is elected. The leader's own work re-enters it, as in a section of `Lock.withLock`. The name follows the rules of `Lock.make`; an invalid one is reported when the election is used.
+ * nobody is elected. Inside the leader's own work, `Lock.withLock(name)` re-enters it. The name follows the rules of `Lock.make`; an invalid
+ * one is reported when the election is used.
  *
  * **When to use**
  *
