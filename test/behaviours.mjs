@@ -182,7 +182,7 @@ const groupLocks =
 const reasons = {
   28: "there are no topics here; the tests of the cluster and of Sentinel cover locks during a failover",
   35: "there are no listeners here; 27 shows that keyspace events announce the same",
-  116: "the end of a re-entry shortens no lease here, not even a reader's, which is one lease for all its holds",
+  116: "here leaving a re-entry shortens no lease; a reader has one lease for all its holds",
   182: "every acquisition here is asynchronous: 178 and 180 cover it",
   ...Object.fromEntries(Array.from({ length: 13 }, (_, i) => [139 + i, groupLocks]))
 }

@@ -29,10 +29,11 @@ export interface TimeOptions<out WaitTime extends Duration.Input | undefined = D
    */
   readonly leaseTime?: Duration.Input | undefined
   /**
-   * How long the watchdog renews it at most, counted from the outermost acquisition: after that it is lost, with the reason
-   * `HeldTooLong`, and its section is interrupted. It is released when the section's finalizers are done, or when its lease ends;
-   * by a `scoped` acquisition when the scope closes. Infinity lifts the limit. No effect with `leaseTime`, which is a limit
-   * itself. Default: the `maxHold` of the client, which is none by default.
+   * How long the watchdog renews it at most, counted from the outermost acquisition, whose `maxHold` is the one that
+   * counts (a re-entry's own is ignored): after that it is lost, with the reason `HeldTooLong`, and its section is interrupted.
+   * It is released when the section's finalizers are done, or when its lease ends; by a `scoped` acquisition when the scope
+   * closes. Infinity lifts the limit. No effect with `leaseTime`, which is a limit itself. Default: the `maxHold` of the client,
+   * which is none by default.
    */
   readonly maxHold?: Duration.Input | undefined
 }
@@ -108,7 +109,8 @@ export type TokenOf<Tokens> = Tokens extends "none" ? undefined : bigint
 /**
  * Makes a grant count only once enough replicas have it. Otherwise it is rolled back, and acquiring fails with a `LockStoreError`
  * whose reason is `NotReplicated`, and whose `cause` is a `LockNotReplicated`. This covers every way of acquiring a lock or
- * leased permits, re-entry included; renewals and releases do not wait.
+ * leased permits, re-entry included (one that is not acknowledged fails, and the outer hold stays as it is); renewals and
+ * releases do not wait.
  *
  * **Details**
  *

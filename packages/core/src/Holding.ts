@@ -76,7 +76,8 @@ export interface HoldingWithoutToken {
   /**
    * Releases early; the scope's finalizer then has nothing left to do. Safe to call again. Fails with `LockLost` when it
    * was no longer held, with `LockStoreError` when Redis did not confirm the release within the release timeout:
-   * further attempts then run in the background until the lease is over.
+   * further attempts then run in the background until the lease is over. That of a re-entry sends nothing while the outer
+   * hold lasts, and fails only if the loss is known by then.
    */
   readonly release: Effect.Effect<void, LockLost | LockStoreError>
 }

@@ -116,9 +116,9 @@ export interface TryOptions extends Pick<AcquireOptions, "leaseTime" | "maxHold"
  *
  * The name is any non-empty string of at most 1 KiB in UTF-8, well-formed and without NUL; with braces (`order:{42}`) the
  * part between them is the hash tag on a cluster. Names that share keys with another name are invalid as well: a name that
- * is only a tag (`{42}` and `42`), or that is itself a key (`redisson_lock_token:{42}`). An invalid name or option is
- * reported when the lock is used, as `InvalidLockName` or `InvalidLockOptions`, before any command is sent. `options` are
- * defaults for every acquisition.
+ * is only a tag (`{42}` and `42`), or that is itself a key (`redisson_lock_token:{42}`) or begins like one of ours
+ * (`effect_redis_lock_`). An invalid name or option is reported when the lock is used, as `InvalidLockName` or
+ * `InvalidLockOptions`, before any command is sent. `options` are defaults for every acquisition.
  *
  * **When not to use**
  *
@@ -257,8 +257,9 @@ export const tryScoped: <Arg extends LockOrName | OnlyOptions<Arg, TryOptions>>(
  *
  * When the lock is lost, the effect is interrupted and the section fails with `LockLost`. The section also fails with
  * `LockLost` when the release finds that the lock is not ours, even if the effect had succeeded: a compromised section
- * never looks successful. A failure of the effect itself takes precedence over problems of the release. Within the effect,
- * in all its fibers, the lock can be re-entered, and {@link currentHolding} gives the token.
+ * never looks successful. The end of an inner section, one that has re-entered the lock, sends no command: a loss that is
+ * not known by then is found at the end of the outermost one. A failure of the effect itself takes precedence over problems
+ * of the release. Within the effect, in all its fibers, the lock can be re-entered, and {@link currentHolding} gives the token.
  *
  * The effect runs in a fiber of its own, so that a loss interrupts only this fiber. Fibers that it forks with
  * `Effect.forkChild` therefore end with the section: no work started under the lock outlives it. For work that must go on,
