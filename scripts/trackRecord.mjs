@@ -22,9 +22,9 @@ const fixes = {
   "freed-while-asking": {
     file: `${internal}/hold/Hold.ts`,
     fixed: `    // until the answer it counts, so that no release comes before
-    return Effect.matchEffect(checkHeld(lease), {`,
+    return Effect.matchCauseEffect(checkHeld(lease), {`,
     broken: `    lease.remove(this)
-    return Effect.matchEffect(checkHeld(lease), {`
+    return Effect.matchCauseEffect(checkHeld(lease), {`
   },
   "loss-after-the-end": {
     file: `${internal}/hold/Hold.ts`,

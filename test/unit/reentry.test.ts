@@ -9,6 +9,7 @@ import { TestClock } from "effect/testing"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { expectWarning } from "../run/logs.ts"
 import { test } from "../kit/test.ts"
+import { wrappedStore } from "../kit/wrappedStore.ts"
 import { background } from "../kit/background.ts"
 
 test("A re-entry that is not answered can be interrupted, and the outer hold stays", function* () {
@@ -123,6 +124,30 @@ test("A section that is outlived is told of no loss that comes after its end", f
   yield* TestClock.adjust("61 seconds")
   assert.deepStrictEqual(yield* Fiber.await(section), Exit.void)
   server.delay = () => 0
+})
+
+test("A section that is outlived leaves nothing held where the store has a defect", function* () {
+  const server = yield* testStore()
+  let isBroken = false
+  const store = wrappedStore(server.store, ({ operation, run }) =>
+    isBroken && operation === "lock/renew" ? Effect.die("no") : run()
+  )
+  const [entered, ended] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+  const inner = Lock.withLock(Effect.andThen(Deferred.succeed(entered, undefined), Deferred.await(ended)), "a")
+  const outer = Effect.gen(function* () {
+    const outliving = yield* Effect.forkDetach(inner)
+    yield* Deferred.await(entered)
+    isBroken = true
+    return outliving
+  })
+  let outliving: Fiber.Fiber<void, unknown> | undefined
+  const noted = Effect.tap(outer, (fiber) => Effect.sync(() => void (outliving = fiber)))
+  const exit = yield* Lock.withLock(noted, "a").pipe(as(yield* clientOf({ store })), Effect.exit)
+  assert.isTrue(Exit.isFailure(exit) && Exit.hasDies(exit))
+  isBroken = false
+  yield* Deferred.succeed(ended, undefined)
+  yield* Fiber.join(outliving!)
+  assert.isTrue(yield* server.isFree("a"))
 })
 
 test("An inner section ends though Redis cannot be reached", function* () {

@@ -168,10 +168,10 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
     const lost = lease.holds > 1 ? lease.checkLost(now()) : undefined
     if (lost !== undefined || lease.holds === 1 || lease.outermost !== this) return this.#end(lost)
     // until the answer it counts, so that no release comes before
-    return Effect.matchEffect(checkHeld(lease), {
+    return Effect.matchCauseEffect(checkHeld(lease), {
       // a loss that has come meanwhile is none of its own
       onSuccess: () => (lease.checkLost(now()) === undefined ? this.#end() : Effect.ignore(this.#end())),
-      onFailure: (lost) => this.#end(lost)
+      onFailure: (cause) => Effect.andThen(Effect.ignore(this.#end(lease.lost)), Effect.failCause(cause))
     })
   }
 
