@@ -14,6 +14,16 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "full-stderr": {
+    file: "packages/cli/src/say.ts",
+    fixed: "written = written.then(() => new Promise((resolve) => write(2, line, () => resolve())))",
+    broken: 'void [write, process.getBuiltinModule("node:fs").writeSync(2, line)]'
+  },
+  "started-late": {
+    file: "packages/cli/src/run/run.ts",
+    fixed: 'Effect.catchTag(hold.ensureHeld, "LockLost",',
+    broken: 'Effect.catchTag(Effect.void, "LockLost",'
+  },
   "prolonged-lease": {
     file: `${internal}/hold/Lease.ts`,
     fixed: "if (this.heldUntil !== undefined && this.renewedHolds === 0)",

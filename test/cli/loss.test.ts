@@ -5,7 +5,7 @@ import { LockStoreError } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import type { Redis } from "ioredis"
 import { redisUrl } from "../kit/server/redisUrl.ts"
-import { client, isAlive, isDead, start } from "./redisLock.ts"
+import { client, fullPipe, isAlive, isDead, start } from "./redisLock.ts"
 import { freshName } from "../kit/names.ts"
 import { until } from "../kit/eventually.ts"
 import { test, testLive } from "../kit/test.ts"
@@ -275,6 +275,77 @@ testLive(
     yield* until("the child process has ended", isDead(child))
   }
 )
+
+describe("while nobody reads stderr", { concurrent: true }, () => {
+  testLive("A command whose lock is lost is stopped although stderr takes nothing", function* () {
+    const name = freshName("cli")
+    const redis = yield* client()
+    const stderr = yield* fullPipe
+    const running = yield* start(["run", "--lease", "9s", name, "--", ...obedient], { stderr: stderr.end })
+    const pid = yield* running.number("pid")
+    yield* Effect.promise(() => redis.del(name))
+    yield* until("the command has ended", isDead(pid))
+    assert.match(yield* stderr.readUntil("Stopping"), /^redis-lock: Lock ".*" was lost: /)
+    assert.strictEqual((yield* running.ended).code, 70)
+  })
+
+  testLive(
+    "A lock is renewed although stderr takes nothing of what redis-lock says of a lost connection",
+    function* () {
+      const name = freshName("cli")
+      const redis = yield* client()
+      const proxy = yield* TcpProxy.make({ target: redisUrl })
+      const stderr = yield* fullPipe
+      const args = [
+        "run",
+        "--lease",
+        "15s",
+        "--redis",
+        proxy.url,
+        name,
+        "--",
+        "sh",
+        "-c",
+        "echo ready; read line; exit 3"
+      ]
+      const running = yield* start(args, { stderr: stderr.end })
+      yield* running.says("ready\n")
+      yield* proxy.cut
+      yield* until("its lease has run for two seconds", async () => (await redis.pttl(name)) < 13_000)
+      yield* proxy.restore
+      yield* until("it is renewed", async () => (await redis.pttl(name)) > 13_000)
+      yield* running.write("\n")
+      assert.include(yield* stderr.readUntil("\n"), "redis-lock: Could not connect to Redis")
+      assert.strictEqual((yield* running.ended).code, 3)
+    }
+  )
+})
+
+testLive("A command is not started if redis-lock is stopped for longer than the lease before that", function* () {
+  const name = freshName("cli")
+  const redis = yield* client()
+  const module = `
+    import fs from "node:fs"
+    import { syncBuiltinESMExports } from "node:module"
+    const { write } = fs
+    fs.write = (fd, text, ...rest) => {
+      if (text.includes("acquired")) process.kill(process.pid, "SIGSTOP")
+      return write(fd, text, ...rest)
+    }
+    syncBuiltinESMExports()
+  `
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(module)}` }
+  const running = yield* start(["run", "--verbose", "--lease", lease, name, "--", "echo", "ran"], { env })
+  yield* until("it is held", exists(redis, name))
+  yield* until(
+    "the lock is free",
+    Effect.map(exists(redis, name), (held) => !held)
+  )
+  yield* running.signal("SIGCONT")
+  const { code, stderr, stdout } = yield* running.ended
+  assert.deepStrictEqual([code, stdout], [70, ""])
+  assert.match(stderr, /^redis-lock: acquired .*\nredis-lock: Lock ".*" was lost: .*\n$/)
+})
 
 test("A redis-lock that was stopped beyond the time to renew does not say that Redis did not answer", function* () {
   const failure = new LockStoreError({ operation: "renew", lock: "a", reason: "TimedOut" })

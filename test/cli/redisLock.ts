@@ -3,9 +3,11 @@
  */
 import { Deferred, Effect, type Scope } from "effect"
 import type { Redis } from "ioredis"
-import { spawn } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
-import { constants } from "node:os"
+import { closeSync, constants as modes, mkdtempSync, openSync, readSync, rmSync, writeSync } from "node:fs"
+import { constants, tmpdir } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { bare } from "../kit/server/bareRedis.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
@@ -50,6 +52,8 @@ export interface Options {
   readonly stdin?: string
   /** Default: {@link bin}. */
   readonly program?: string
+  /** Where its stderr leads, in place of {@link Ended}. */
+  readonly stderr?: number
 }
 
 /** Inherited by the command that redis-lock runs, which has a process group of its own. */
@@ -65,16 +69,17 @@ export const start = (args: ReadonlyArray<string>, options: Options = {}): Effec
     const child = yield* Effect.acquireRelease(
       Effect.sync(() => {
         const child = spawn(process.execPath, [options.program ?? bin, ...args], {
-          env: { ...process.env, REDIS_URL: redisUrl, REDIS_QUORUM: undefined, [startedBy]: id, ...options.env }
+          env: { ...process.env, REDIS_URL: redisUrl, REDIS_QUORUM: undefined, [startedBy]: id, ...options.env },
+          stdio: ["pipe", "pipe", options.stderr ?? "pipe"]
         })
-        child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text))
-        child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text))
+        child.stdout!.setEncoding("utf8").on("data", (text: string) => (stdout += text))
+        child.stderr?.setEncoding("utf8").on("data", (text: string) => (stderr += text))
         child.on("close", (code, signal) => {
           const shown = code ?? 128 + constants.signals[signal!]
           Deferred.doneUnsafe(ended, Effect.succeed({ code: shown, stdout, stderr }))
         })
-        child.stdin.on("error", () => {})
-        if (options.stdin !== undefined) child.stdin.end(options.stdin)
+        child.stdin!.on("error", () => {})
+        if (options.stdin !== undefined) child.stdin!.end(options.stdin)
         return child
       }),
       (child) =>
@@ -86,7 +91,7 @@ export const start = (args: ReadonlyArray<string>, options: Options = {}): Effec
     return {
       pid: child.pid!,
       signal: (signal) => Effect.sync(() => void child.kill(signal)),
-      write: (text) => Effect.sync(() => void child.stdin.write(text)),
+      write: (text) => Effect.sync(() => void child.stdin!.write(text)),
       hasSaid: (text) => stdout.includes(text),
       says: (text, times = 1) => until(`it says "${text}"`, () => stdout.split(text).length > times),
       warns: (text) => until(`it warns "${text}"`, () => stderr.includes(text)),
@@ -103,6 +108,56 @@ export const start = (args: ReadonlyArray<string>, options: Options = {}): Effec
 /** Runs redis-lock to its end. */
 export const redisLock = (args: ReadonlyArray<string>, options?: Options): Effect.Effect<Ended> =>
   Effect.scoped(Effect.flatMap(start(args, { stdin: "", ...options }), (running) => running.ended))
+
+/** A pipe that blocks who writes to it, until it is read. */
+export interface FullPipe {
+  /** For a child's `stdio`. */
+  readonly end: number
+  /** Reads it until it has had this text: all that was written to the full pipe. */
+  readonly readUntil: (text: string) => Effect.Effect<string>
+}
+
+export const fullPipe: Effect.Effect<FullPipe, never, Scope.Scope> = Effect.map(
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const folder = mkdtempSync(join(tmpdir(), "redis-lock-"))
+      const path = join(folder, "pipe")
+      execFileSync("mkfifo", [path])
+      const own = openSync(path, modes.O_RDWR | modes.O_NONBLOCK)
+      return { folder, own, end: openSync(path, "w") }
+    }),
+    ({ end, folder, own }) =>
+      Effect.sync(() => {
+        closeSync(end)
+        closeSync(own)
+        rmSync(folder, { recursive: true })
+      })
+  ),
+  ({ end, own }) => {
+    const untilAgain = (step: () => void) => {
+      try {
+        while (true) step()
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error
+      }
+    }
+    // byte by byte at last: a pipe with room for less than a page takes nothing of a page
+    for (const size of [4096, 1]) untilAgain(() => writeSync(own, "\0".repeat(size)))
+    let read = ""
+    const chunk = Buffer.alloc(4096)
+    return {
+      end,
+      readUntil: (text) =>
+        Effect.map(
+          until(`the pipe has "${text}"`, () => {
+            untilAgain(() => (read += chunk.toString("utf8", 0, readSync(own, chunk))))
+            return read.includes(text)
+          }),
+          () => read.replaceAll("\0", "")
+        )
+    }
+  }
+)
 
 /**
  * How redis-lock ends with each of these command lines, which must be wrong: one process runs them one after the other, and takes less time than

@@ -15,7 +15,7 @@ import { cli } from "./cli.ts"
 import { ExitCode } from "./exit.ts"
 import * as logger from "./logger.ts"
 import { presenter } from "./presenter.ts"
-import { say, sayLines, sayNow } from "./say.ts"
+import { said, say, sayLines, sayNow } from "./say.ts"
 
 const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string }
 
@@ -32,5 +32,6 @@ export const main: Effect.Effect<number> = Command.run(cli, { version }).pipe(
   // the remaining errors are the parser's, which the presenter has shown
   Effect.catch(() => Effect.succeed(ExitCode.usage)),
   Effect.provide(environment),
-  Effect.catchCause((cause) => Effect.as(sayLines(`a bug in redis-lock: ${Cause.pretty(cause)}`), ExitCode.defect))
+  Effect.catchCause((cause) => Effect.as(sayLines(`a bug in redis-lock: ${Cause.pretty(cause)}`), ExitCode.defect)),
+  Effect.ensuring(said)
 )

@@ -7,7 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
-import { Lock, type LockTimeout } from "effect-redis-lock"
+import { Lock, type LockLost, type LockTimeout } from "effect-redis-lock"
 import * as CommandGroup from "./CommandGroup.ts"
 import { format } from "../duration.ts"
 import { ExitCode, ExitWith, failed } from "../exit.ts"
@@ -15,7 +15,7 @@ import { type Hold, type HoldOptions, wanted, type Wanted } from "./hold.ts"
 import { awaitLossWarning, graceOf, type LossWarning } from "./lossWarning.ts"
 import { heldBy } from "../names/nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
-import { say } from "../say.ts"
+import { said, say } from "../say.ts"
 import * as Signals from "./Signals.ts"
 import { quoted } from "../visible.ts"
 
@@ -37,6 +37,10 @@ export const run = (options: RunOptions): Effect.Effect<void, ExitWith> =>
       const signals = yield* Signals.listen
       if (process.pid === 1) yield* say(noInit)
       const hold = yield* Effect.raceFirst(acquire(options), Effect.flatMap(Queue.take(signals), giveUp))
+      // this process may have been stopped since
+      yield* Effect.catchTag(hold.ensureHeld, "LockLost", (error) =>
+        Effect.andThen(Effect.ignore(hold.release), lost(error))
+      )
       const group = yield* CommandGroup.start(options.command, options.args, {
         ...hold.variables,
         ...(options.hideRedisUrl ? noUrls : {})
@@ -92,6 +96,8 @@ const acquireVerbosely = (what: Wanted, wait: Option.Option<Duration.Duration>) 
   Effect.gen(function* () {
     const [took, hold] = yield* Effect.timed(acquireOrTell(what, wait))
     yield* say(`acquired ${quoted(hold.name)} after ${format(took)}, ${hold.grant}`)
+    // before anything that the command writes
+    yield* Effect.timeoutOption(said, "1 second")
     return hold
   })
 
@@ -164,5 +170,7 @@ const end = Effect.fnUntraced(function* (group: CommandGroup.CommandGroup, grace
 const release = (hold: Hold): Effect.Effect<void, ExitWith> =>
   Effect.catchTags(hold.release, {
     LockStoreError: ({ message }) => say(message),
-    LockLost: ({ message }) => new ExitWith({ code: ExitCode.lockLost, message })
+    LockLost: lost
   })
+
+const lost = ({ message }: LockLost) => new ExitWith({ code: ExitCode.lockLost, message })

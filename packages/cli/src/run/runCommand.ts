@@ -186,7 +186,7 @@ The command inherits redis-lock's environment, also REDIS_URL with its password 
 Exit codes, besides the command's own:
   64     bad usage
   69     Redis cannot be reached, or refuses
-  70     the lock was lost: the command was stopped, or ended too late
+  70     the lock was lost: the command was stopped, ended too late, or was not started
   75     the wait timed out, unless --conflict-exit-code says otherwise
   124    the command ran longer than --timeout, and was stopped
   126    the command cannot be executed
