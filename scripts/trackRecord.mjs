@@ -14,6 +14,16 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "failed-look": {
+    file: `${internal}/coordination/record.ts`,
+    fixed: "Schedule.min([reconnecting, Schedule.spaced(this.#intervalMillis)])",
+    broken: "Schedule.spaced(this.#intervalMillis)"
+  },
+  "late-tick": {
+    file: `${internal}/coordination/schedule.ts`,
+    fixed: 'growing("20 millis", "1 second")',
+    broken: 'growing("20 millis", "1 day")'
+  },
   "full-stderr": {
     file: "packages/cli/src/say.ts",
     fixed: "written = written.then(() => new Promise((resolve) => write(2, line, () => resolve())))",

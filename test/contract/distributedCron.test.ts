@@ -2,7 +2,7 @@
  * What schedules must do on every store: on memory under virtual time, and on Redis in real time.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Cron, DateTime, Deferred, Effect, Exit, Fiber, Layer, Result, Scope } from "effect"
+import { Clock, Cron, DateTime, Deferred, type Duration, Effect, Exit, Fiber, Layer, Result, Scope } from "effect"
 import { DistributedCron, InvalidLockName, InvalidLockOptions, Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { env } from "node:process"
@@ -396,17 +396,21 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
     })
   }
 
-  /** A schedule whose lock somebody takes for another reason as it begins, for twelve seconds. */
-  const besideAnother = Effect.fnUntraced(function* (name: string) {
+  /** A schedule whose lock somebody takes for another reason as it begins. */
+  const besideAnother = Effect.fnUntraced(function* (
+    name: string,
+    holds: Duration.Input = "12 seconds",
+    options?: RedisLock.RedisLockOptions
+  ) {
     const ticks: Array<number> = []
     const job = DistributedCron.layer({
       name,
       cron: Cron.parse("*/10 * * * * *"),
       execute: Effect.map(scheduled, (tick) => ticks.push(tick))
     })
-    const { close } = yield* process(job)
+    const { close } = yield* process(job, 0, options)
     const held = yield* background(
-      Lock.withLock(Effect.sleep("12 seconds"), name).pipe(Effect.provide(RedisLock.layerFromStore()))
+      Lock.withLock(Effect.sleep(holds), name).pipe(Effect.provide(RedisLock.layerFromStore()))
     )
     const began = (yield* Clock.currentTimeMillis) / 1000
     return { began, close, held, ticks }
@@ -421,6 +425,16 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
     // the tick that had come by then, late
     assert.isAtLeast(ticks.length, 1)
     assert.isAtMost(ticks[0]! - virtualEpochSeconds, began + 12)
+    yield* Fiber.join(held)
+    yield* close
+  })
+
+  test("A tick that comes while somebody else has the lock for long runs when it is free, however long the fallbackInterval is", function* () {
+    const { close, held, ticks } = yield* besideAnother(freshName("cron"), "1 hour", { fallbackInterval: "1 day" })
+    yield* TestClock.adjust("1 hour")
+    assert.deepStrictEqual(ticks, [])
+    yield* TestClock.adjust("2 seconds")
+    assert.isAtLeast(ticks.length, 1)
     yield* Fiber.join(held)
     yield* close
   })

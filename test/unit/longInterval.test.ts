@@ -1,9 +1,18 @@
 /**
- * A `fallbackInterval` is how long a waiter relies on messages. What it has in Redis meanwhile, a place, counts for a shorter time.
+ * A `fallbackInterval` is how long a waiter relies on messages. What it has in Redis meanwhile, a place, counts for a shorter time, and
+ * what has failed is asked again sooner.
  */
 import { assert } from "@effect/vitest"
-import { Effect, Exit, Fiber, Schedule } from "effect"
-import { Lock, PermitSemaphore, ReadWriteLock, type RedisLock, Semaphore } from "effect-redis-lock"
+import { Effect, Exit, Fiber, Option, Schedule, Schema, Stream } from "effect"
+import {
+  LeaderElection,
+  Lock,
+  PermitSemaphore,
+  ReadWriteLock,
+  type RedisLock,
+  RunOnce,
+  Semaphore
+} from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { placesIn } from "../kit/storeOperations.ts"
@@ -69,3 +78,37 @@ for (const [what, places, wait] of waiters) {
     assert.isTrue(Exit.isSuccess(waiting.pollUnsafe()!))
   })
 }
+
+const isRead = (operation: string) => operation === "record/read"
+
+test("A caller of work that is done once goes on soon after its look for the result has failed, however long the fallbackInterval is", function* () {
+  const [server, client] = yield* storeWith({ fallbackInterval: "1 hour" })
+  const once = RunOnce.make("a", { timeToLive: "1 hour", result: Schema.Number })
+  server.refuses = isRead
+  const running = yield* background(as(client)(RunOnce.run(Effect.succeed(1), once)))
+  yield* TestClock.adjust(10)
+  server.refuses = () => false
+  yield* TestClock.adjust("10 seconds")
+  assert.deepStrictEqual<unknown>(running.pollUnsafe(), Exit.succeed(1))
+})
+
+test("Who follows an election sees soon after a failure of Redis who leads, however long the fallbackInterval is", function* () {
+  const options = { fallbackInterval: "1 hour" } as const
+  const [server, follower, leader] = yield* storeWith(options, options)
+  const election = LeaderElection.make("a")
+  const seen: Array<boolean> = []
+  yield* LeaderElection.changes(election).pipe(
+    Stream.runForEach((leader) => Effect.sync(() => void seen.push(Option.isSome(leader)))),
+    as(follower),
+    background
+  )
+  yield* TestClock.adjust(10)
+  server.refuses = isRead
+  const leading = yield* background(as(leader)(LeaderElection.whileLeader(Effect.never, election)))
+  yield* TestClock.adjust(10)
+  assert.deepStrictEqual(seen, [false])
+  server.refuses = () => false
+  yield* TestClock.adjust("10 seconds")
+  assert.deepStrictEqual(seen, [false, true])
+  yield* Fiber.interrupt(leading)
+})

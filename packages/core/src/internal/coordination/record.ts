@@ -25,7 +25,7 @@ import { type Invalid, isInvalid, parsePeriod } from "../options/acquireOptions.
 import { afterWork, isFinal } from "../store/failures.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { clear, type LockRecord, read, type RecordState, type RecordUse, write } from "../store/operations/record.ts"
-import { growing, jittered } from "../time/clock.ts"
+import { growing, jittered, reconnecting } from "../time/clock.ts"
 
 export { afterWork, type RecordState }
 
@@ -51,7 +51,7 @@ export class HolderRecord {
   }
 
   /** The longest pause between two looks, as messages are hints. */
-  get intervalMillis(): number {
+  get #intervalMillis(): number {
     return this.#client.options.fallbackIntervalMillis
   }
 
@@ -60,11 +60,11 @@ export class HolderRecord {
     return Effect.suspend(() => this.#client.run(read(this.#keys, this.#use)))
   }
 
-  /** {@link read}, again after each interval while failures are transient. */
+  /** {@link read}, again after pauses while failures are transient: no longer than an interval, and than others that reconnect. */
   get readPatiently(): Effect.Effect<RecordState, LockStoreError> {
     return Effect.retry(this.read, {
       while: ({ isTransient }) => isTransient,
-      schedule: Schedule.spaced(this.intervalMillis)
+      schedule: Schedule.min([reconnecting, Schedule.spaced(this.#intervalMillis)])
     })
   }
 
@@ -80,7 +80,7 @@ export class HolderRecord {
           (subscription) => Effect.sync(() => subscription.stop())
         )
         const next = Effect.suspend(() =>
-          Effect.raceFirst(Queue.take(signals), Effect.sleep(jittered(this.intervalMillis)))
+          Effect.raceFirst(Queue.take(signals), Effect.sleep(jittered(this.#intervalMillis)))
         )
         return Stream.concat(
           Stream.fromEffect(this.readPatiently),

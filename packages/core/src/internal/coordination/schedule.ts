@@ -121,7 +121,7 @@ export const makeTurn = <R>(lock: Lock.Lock<RedisLock, LockReentered>, { catchUp
             : Effect.map(look, ({ isRunning, last = 0 }) => isRunning || last >= latest)
         )
         // who holds the lock and has begun nothing is only looking, like this process, or died before it could begin
-        const pauses = Schedule.jittered(growing("20 millis", record.intervalMillis))
+        const pauses = Schedule.jittered(growing("20 millis", "1 second"))
         yield* Effect.repeat(handled, { until: (isHandled) => isHandled, schedule: pauses })
       })
 
