@@ -14,6 +14,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "ended-terms": {
+    file: "packages/core/src/LeaderElection.ts",
+    fixed: "...terms.filter(({ isOver }) => !isOver)]",
+    broken: "...terms]"
+  },
   "failed-look": {
     file: `${internal}/coordination/record.ts`,
     fixed: "Schedule.min([reconnecting, Schedule.spaced(this.#intervalMillis)])",

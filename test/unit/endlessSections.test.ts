@@ -2,8 +2,8 @@
  * A fiber that a section has left behind may begin the next section, and so on for as long as the process runs.
  */
 import { assert } from "@effect/vitest"
-import { Deferred, Effect, type Fiber, Scheduler } from "effect"
-import { Lock, PermitSemaphore, type RedisLock } from "effect-redis-lock"
+import { Context, Deferred, Effect, type Fiber, Scheduler } from "effect"
+import { LeaderElection, Lock, PermitSemaphore, type RedisLock } from "effect-redis-lock"
 import { CurrentOwner } from "../../packages/core/dist/internal/hold/Lease.js"
 import { testInMemory } from "../kit/test.ts"
 
@@ -31,8 +31,14 @@ const kinds: Record<string, (body: Body, i: number) => Body> = {
   locks: (body, i) => Lock.withLock(body, `a:${i}`),
   permits: (body, i) => PermitSemaphore.withPermits(body, PermitSemaphore.make(`a:${i}`, { permits: 1 }), 1),
   "two locks": (body, i) => Lock.withLock(Lock.withLock(body, `a:${i}`), `b:${i}`),
-  "a lock that is lost": (body) => Effect.ignore(Lock.withLock(Effect.andThen(body, Lock.forceRelease("a")), "a"))
+  "a lock that is lost": (body) => Effect.ignore(Lock.withLock(Effect.andThen(body, Lock.forceRelease("a")), "a")),
+  elections: (body, i) => LeaderElection.whileLeader(body, LeaderElection.make(`a:${i}`))
 }
+
+/** The terms under which the running code leads: the reference of `LeaderElection.ts`, by its key. */
+const CurrentTerms = Context.Reference<ReadonlyArray<unknown>>("effect-redis-lock/CurrentTerms", {
+  defaultValue: () => []
+})
 
 for (const [kind, section] of Object.entries(kinds)) {
   for (const [way, isEarly] of [
@@ -52,7 +58,7 @@ for (const [kind, section] of Object.entries(kinds)) {
             let { sections: outer } = yield* CurrentOwner
             let count = 0
             for (; outer !== undefined; outer = outer.outer) count++
-            around = Math.max(around, count)
+            around = Math.max(around, count, (yield* CurrentTerms).length)
             if (i === generations) return
             const begin = from(i + 1, next, ended)
             yield* Effect.forkDetach(isEarly ? begin : Effect.andThen(Deferred.await(ended), begin))

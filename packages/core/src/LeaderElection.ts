@@ -282,6 +282,7 @@ const candidacy = <A, R>(election: LeaderElection<A, R>, options: CampaignOption
 class Term {
   readonly record: HolderRecord
   readonly holding: Holding
+  isOver = false
   #version = 0
 
   constructor(record: HolderRecord, holding: Holding) {
@@ -294,9 +295,10 @@ class Term {
     return Effect.suspend(() => this.record.write(this.holding, { value, version: ++this.#version }))
   }
 
-  /** Takes back what was written. */
+  /** Ends it, and takes back what was written. */
   get clear(): Effect.Effect<void> {
     return Effect.suspend(() => {
+      this.isOver = true
       if (this.#version === 0) return Effect.void
       this.#version = 0
       return this.record.clear(this.holding)
@@ -388,7 +390,7 @@ export const whileLeader: {
           return Effect.andThen(
             own.write(text),
             work.pipe(
-              Effect.updateService(CurrentTerms, (terms) => [own, ...terms]),
+              Effect.updateService(CurrentTerms, (terms) => [own, ...terms.filter(({ isOver }) => !isOver)]),
               Effect.annotateLogs({ election: name })
             )
           )
