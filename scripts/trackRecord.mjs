@@ -14,6 +14,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "owner-of-name": {
+    file: "packages/cli/src/run/hold.ts",
+    fixed: 'holding.owner.split(", ", 1)[0]',
+    broken: "holding.owner"
+  },
   "ended-terms": {
     file: "packages/core/src/LeaderElection.ts",
     fixed: "...terms.filter(({ isOver }) => !isOver)]",

@@ -70,6 +70,17 @@ testLive("With --lock the command holds all of the locks, under --prefix, and le
   assert.strictEqual(yield* Effect.promise(() => redis.exists(`app:${name}`, `app:${other}`)), 0)
 })
 
+testLive("With --lock REDIS_LOCK_OWNER is the owner of NAME, also where each lock has one of its own", function* () {
+  const name = freshName("cli")
+  const running = yield* start(["run", "--fair", "--lock", `${name} other`, name, "--", ...untilTold])
+  yield* running.says("in\n")
+  const redis = yield* client()
+  const [owner] = yield* Effect.promise(() => redis.hkeys(name))
+  assert.notDeepEqual(yield* Effect.promise(() => redis.hkeys(`${name} other`)), [owner])
+  yield* running.write("\n")
+  assert.include((yield* running.ended).stdout, `\nREDIS_LOCK_OWNER=${owner}\n`)
+})
+
 testLive("Waiters with --fair are shown in their order, and release --force wakes the first of them", function* () {
   const name = freshName("cli")
   const redis = yield* client()

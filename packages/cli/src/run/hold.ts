@@ -155,7 +155,8 @@ const holdOfSeveral = (names: ReadonlyArray<string>, holding: Holding<Readonly<R
       REDIS_LOCK_NAME: names[0],
       REDIS_LOCK_TOKEN: tokens[names[0]!],
       REDIS_LOCK_TOKENS: JSON.stringify(tokens),
-      REDIS_LOCK_OWNER: holding.owner
+      // each may have one of its own, in the order of the names
+      REDIS_LOCK_OWNER: holding.owner.split(", ", 1)[0]
     }
   }
 }

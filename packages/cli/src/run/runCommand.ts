@@ -178,7 +178,8 @@ docker run --init.
 
 The command inherits redis-lock's environment, also REDIS_URL with its password unless --hide-redis-url is given, plus:
   REDIS_LOCK_NAME    the lock's name
-  REDIS_LOCK_TOKEN   the fencing token: higher for every grant of that name; not with --permits
+  REDIS_LOCK_TOKEN   the fencing token: higher for every grant of that name, with --read that of the last
+                     writer; not with --permits
   REDIS_LOCK_OWNER   the owner, as redis-lock ls shows it; not with --permits
   REDIS_LOCK_TOKENS  with --lock: all names and their tokens, as a JSON object
   REDIS_LOCK_PERMIT  with --permits: the id of the permit
