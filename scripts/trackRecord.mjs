@@ -14,6 +14,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "nothing-to-do": {
+    file: "packages/cli/src/logger.ts",
+    fixed: 'event === "lost" || logLevel === "Info"',
+    broken: 'event === "lost" || event === "restored"'
+  },
   "owner-of-name": {
     file: "packages/cli/src/run/hold.ts",
     fixed: 'holding.owner.split(", ", 1)[0]',

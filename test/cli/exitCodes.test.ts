@@ -1,9 +1,10 @@
 import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { client, endings, holdElsewhere, redisLock } from "./redisLock.ts"
+import { client, endings, holdElsewhere, redisLock, start } from "./redisLock.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { freshName } from "../kit/names.ts"
+import { until } from "../kit/eventually.ts"
 import { testLive } from "../kit/test.ts"
 
 const nobodyListens = "redis://somebody:s3cret@127.0.0.1:1"
@@ -112,6 +113,21 @@ describe("69: Redis cannot be reached, or refuses", () => {
     assert.strictEqual(ended.code, 0)
     assert.match(ended.stderr, /^redis-lock: .*INFO.*\n$/)
   })
+
+  testLive(
+    "redis-lock run is silent about a server that may not report changes: nobody has to do anything",
+    function* () {
+      const server = yield* RedisServer.start()
+      const redis = yield* client(server.url)
+      const rules = ["on", ">s3cret", "~*", "&*", "+@all", "-client|tracking"]
+      yield* Effect.promise(() => redis.call("ACL", "SETUSER", "worker", ...rules))
+      const env = { REDIS_URL: server.url.replace("redis://", "redis://worker:s3cret@") }
+      const running = yield* start(["run", freshName("cli"), "--", "sh", "-c", "read line"], { env })
+      yield* until("it was refused", async () => String(await redis.call("ACL", "LOG")).includes("client|tracking"))
+      yield* running.write("\n")
+      assert.deepStrictEqual(yield* running.ended, { code: 0, stdout: "", stderr: "" })
+    }
+  )
 
   testLive("redis-lock exits with 69 when the key is not a lock", function* () {
     const name = freshName("cli")

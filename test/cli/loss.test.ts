@@ -235,7 +235,7 @@ describe("when Redis cannot be reached any more", { concurrent: true }, () => {
 test("A Redis that cannot be reached is reported once in each outage, not for each connection", function* () {
   const lines: Array<string> = []
   const log = (event: string, server: string, line: string) =>
-    Effect.annotateLogs(Effect.logWarning(line), { event, server })
+    Effect.annotateLogs(event === "restored" ? Effect.logInfo(line) : Effect.logWarning(line), { event, server })
   yield* Effect.gen(function* () {
     for (const server of ["a:1", "a:1", "b:1"]) yield* log("refused", server, `${server}: connect ECONNREFUSED`)
     yield* log("refused", "a:1", "a:1: WRONGPASS")
