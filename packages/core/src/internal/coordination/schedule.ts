@@ -29,7 +29,7 @@ interface Due {
   readonly seen: number | undefined
 }
 
-/** The longest single sleep, as timers have a limit. */
+/** The longest single sleep: in a month this process's clock may differ from the server's by minutes. */
 const longestSleepMillis = 24 * 60 * 60 * 1000
 
 /** The largest number of ticks that are run late: enough for any outage after which the older ones still matter. */
