@@ -14,6 +14,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "cut-question": {
+    file: "packages/cli/src/watch/watchView.ts",
+    fixed: "`[y/N] Free ${quoted(selected!)}? Its holder keeps working until it notices.`",
+    broken: "`Free ${quoted(selected!)}? Its holder keeps working until it notices. [y/N]`"
+  },
   "nothing-to-do": {
     file: "packages/cli/src/logger.ts",
     fixed: 'event === "lost" || logLevel === "Info"',

@@ -202,3 +202,8 @@ it("A picture of redis-lock watch fits its terminal, however small, and shows th
     if (columns === 160) assert.isTrue(lines.some((line) => line.startsWith("\u001b[7m060 ")))
   }
 })
+
+it("The question of redis-lock watch begins with the keys that answer it, which a narrow terminal does not cut off", () => {
+  const view = changed(empty("*", true), held("n".repeat(40), "owner", 30_000, 0), 1000)
+  assert.match(frame(press(view, "f"), { columns: 40, rows: 10 }, now).at(-1)!, /^\[y\/N\] Free "n+$/)
+})

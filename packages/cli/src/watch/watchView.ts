@@ -7,7 +7,7 @@ import type { LockChange, LockState } from "effect-redis-lock"
 import { format } from "../duration.ts"
 import { after, type HeldLock, leftOf, longestWait, waitingProcesses } from "./heldLock.ts"
 import { padded } from "../text.ts"
-import { visible } from "../visible.ts"
+import { quoted, visible } from "../visible.ts"
 
 const orders = ["name", "age", "lease", "waiters"] as const
 
@@ -233,7 +233,8 @@ const footOf = ({ filter, mayRelease, message, mode, selected }: View): string =
     case "filter":
       return `filter: ${visible(filter)}_  (Enter keeps it, Esc clears it)`
     case "confirm":
-      return `Free "${visible(selected!)}"? Its holder keeps working until it notices. [y/N]`
+      // begins with the keys: a narrow terminal cuts the rest
+      return `[y/N] Free ${quoted(selected!)}? Its holder keeps working until it notices.`
     case "list":
       return message !== "" ? message : keysOf(filter !== "", mayRelease)
   }
