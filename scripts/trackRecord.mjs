@@ -14,6 +14,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "free-ones": {
+    file: "packages/cli/src/run/run.ts",
+    fixed: 'state.kind === "none" && isOneOfSeveral',
+    broken: 'state.kind === "none" && !isOneOfSeveral'
+  },
   "cut-question": {
     file: "packages/cli/src/watch/watchView.ts",
     fixed: "`[y/N] Free ${quoted(selected!)}? Its holder keeps working until it notices.`",

@@ -136,6 +136,18 @@ describe("run --verbose", () => {
     assert.strictEqual(lines[2], `redis-lock: released "${name}"`)
   })
 
+  testLive("With --verbose redis-lock says of several locks only for which of them it waits", function* () {
+    const name = freshName("cli")
+    const redis = yield* client()
+    yield* holdElsewhere(redis, name)
+    const args = ["run", "--verbose", "--wait", "200ms", "--lock", name, `${name} free`, "--", "true"]
+    const { code, stderr } = yield* redisLock(args)
+    assert.strictEqual(code, 75)
+    assert.include(stderr, `redis-lock: waiting for "${name}": held by`)
+    assert.notInclude(stderr, `waiting for "${name} free"`)
+    yield* Effect.promise(() => redis.del(name))
+  })
+
   testLive("With --verbose redis-lock says that it waits for a name that something else has", function* () {
     const name = freshName("cli")
     const redis = yield* client()

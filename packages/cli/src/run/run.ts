@@ -110,13 +110,15 @@ const acquireOrTell = (what: Wanted, wait: Option.Option<Duration.Duration>) =>
       Effect.catchTag(what.tryAcquire, "LockStoreError", () => Effect.succeedNone)
     )
     if (Option.isSome(now)) return now.value
-    yield* Effect.forEach(what.names, tellWaiting)
+    yield* Effect.forEach(what.names, (name) => tellWaiting(name, what.names.length > 1))
     return yield* what.acquire(waitTime && Duration.max(Duration.zero, Duration.subtract(waitTime, took)))
   })
 
-const tellWaiting = (name: string) =>
+const tellWaiting = (name: string, isOneOfSeveral: boolean) =>
   Lock.inspect(name).pipe(
     Effect.flatMap((state) => {
+      // another one is taken
+      if (state.kind === "none" && isOneOfSeveral) return Effect.void
       const held = heldBy(state) ?? (state.kind === "other" ? "something that is no lock has this name" : undefined)
       return say(`waiting for ${quoted(name)}${held === undefined ? "" : `: ${held}`}`)
     }),
