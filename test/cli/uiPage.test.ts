@@ -435,21 +435,28 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
     yield* promise(() => redis.del(lock.name))
   })
 
-  test("The page says whether a lease is renewed, runs out, or never ends", function* () {
+  test("The page says whether a lease is renewed, runs out, or never ends, and that of a kept lock does not run out", function* () {
     const name = freshName("ui")
     const redis = yield* client()
     yield* holdElsewhere(redis, `${name}:renewed`)
     const late = yield* holdElsewhere(redis, `${name}:late`)
     yield* promise(() => redis.hset(`${name}:endless`, `${randomUUID()}:1`, 1))
+    const released = `${randomUUID()}:1:kept`
+    yield* promise(() => redis.multi().hset(`${name}:kept`, released, 1).pexpire(`${name}:kept`, 60_000).exec())
     const ui = yield* startUi([`${name}:*`])
     const { page } = yield* open(ui)
     const row = (which: string) => page.getByRole("row", { name: `${name}:${which}` })
     yield* promise(() => row("endless").getByText("no expiry").waitFor())
     yield* promise(() => row("late").waitFor())
+    yield* promise(() => row("kept").waitFor())
     yield* promise(() => redis.pexpire(`${name}:renewed`, 90_000))
+    yield* promise(() => redis.pexpire(`${name}:kept`, 20_000))
     yield* promise(() => redis.multi().hincrby(`${name}:late`, late, 1).pexpire(`${name}:late`, 20_000).exec())
     yield* promise(() => row("late").getByText("not renewed").waitFor())
     assert.strictEqual(yield* promise(() => page.getByText("not renewed").count()), 1)
+    assert.strictEqual(yield* promise(() => row("kept").locator(".lease").getAttribute("data-level")), "full")
+    const runningOut = page.locator(".number", { hasText: "leases running out" }).locator(".value")
+    assert.strictEqual(yield* promise(() => runningOut.innerText()), "1")
     const verdictOf = (which: string) =>
       Effect.andThen(
         promise(() => page.goto(`${ui.origin}/#/lock/${encodeURIComponent(`${name}:${which}`)}`)),

@@ -1,7 +1,7 @@
 /**
  * The first page: numbers, the search, and the table.
  */
-import { visible } from "../../visible.ts"
+import { isKept, visible } from "../../visible.ts"
 import { el, setText } from "./elements.ts"
 import type { Locks } from "./locks.ts"
 import { age, isEnding } from "./shownHolder.ts"
@@ -105,7 +105,8 @@ export class ListPage {
     let longestWait: Longest | undefined
     for (const lock of this.#locks.values()) {
       waiting += lock.waiting
-      if (lock.leaseEnds !== null && isEnding(lock.leaseEnds - now, lock.lease)) ending++
+      const isReleased = isKept(lock.holders[0]?.owner ?? "")
+      if (!isReleased && lock.leaseEnds !== null && isEnding(lock.leaseEnds - now, lock.lease)) ending++
       oldest = longer(oldest, lock)
       if (lock.longestWait !== null) longestWait = longer(longestWait, { ...lock.longestWait, name: lock.name })
     }

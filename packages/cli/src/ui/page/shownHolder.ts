@@ -50,7 +50,7 @@ export class LeaseBar {
     setText(this.#remark, isEnding(left, lease) && !isKept ? "not renewed" : "")
     const part = left === null ? 1 : lease === 0 ? 0 : Math.max(0, Math.min(1, left / lease))
     this.#fill.style.transform = `scaleX(${part.toFixed(3)})`
-    const level = left === null ? "none" : part < 0.15 ? "low" : part < endingPart ? "middle" : "full"
+    const level = left === null ? "none" : isKept || part >= endingPart ? "full" : part < 0.15 ? "low" : "middle"
     if (this.element.dataset["level"] !== level) this.element.dataset["level"] = level
     setText(this.#text, left === null ? "no expiry" : span(Math.max(0, left)))
   }
