@@ -172,8 +172,8 @@ const doctorCommand = Command.make("doctor", { json, prefix, redis }, doctor).pi
     paragraphs(`
 Checks each server that --redis names: version and mode, eviction, persistence, replicas, clock, permissions and latency. Each line
 says ok, warning or problem, and what to do. It acquires locks of the common kinds, permits and a latch, wins an election, and runs
-something once, under names that begin with redis-lock:doctor: and expire within ten seconds. If it is killed while it leads, one small
-key stays: effect_redis_lock_record:{redis-lock:doctor:...}:leader.
+something once, under names that begin with redis-lock:doctor:. The keys expire within ten seconds; if it is killed
+meanwhile, some last for a day, and a few small ones of the election and of the fair lock's queue may stay.
 
 Exit codes:
   0   no problem, perhaps warnings
