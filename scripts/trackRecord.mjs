@@ -14,6 +14,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "doctor-on-terminal": {
+    file: "packages/cli/src/doctor/doctor.ts",
+    fixed: "[check, level, inert(message)]",
+    broken: "[check, level, message]"
+  },
   "free-ones": {
     file: "packages/cli/src/run/run.ts",
     fixed: 'state.kind === "none" && isOneOfSeveral',

@@ -5,6 +5,7 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readdirSync, readFileSync } from "node:fs"
+import { type AddressInfo, createServer } from "node:net"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { client, redisLock } from "./redisLock.ts"
@@ -93,6 +94,20 @@ testLive(
     assert.match(withoutEval.stdout, /^info +warning +INFO failed: NOPERM .*'eval'/m)
   }
 )
+
+testLive("What a server says cannot control the terminal of redis-lock doctor", function* () {
+  const hostile = createServer((socket) => {
+    socket.on("error", () => {})
+    socket.on("data", (sent) => socket.write("-ERR \u001b[31mred\r\n".repeat(String(sent).match(/^\*/gm)?.length ?? 0)))
+  })
+  yield* Effect.acquireRelease(
+    Effect.promise(() => new Promise<void>((resolve) => hostile.listen(0, "127.0.0.1", resolve))),
+    () => Effect.sync(() => hostile.close())
+  )
+  const { port } = hostile.address() as AddressInfo
+  const { stdout } = yield* redisLock(["doctor", "--redis", `redis://127.0.0.1:${port}`])
+  assert.match(stdout, /^connection +problem +.*ERR \\u\{1b\}\[31mred/m)
+})
 
 testLive("redis-lock doctor exits with 69 if Redis cannot be reached", function* () {
   const ended = yield* redisLock(["doctor", "--redis", "redis://x:s3cret@127.0.0.1:1"])

@@ -14,6 +14,7 @@ import { ExitCode, ExitWith } from "../exit.ts"
 import { commands, kinds, subscription, tracking } from "./permissions.ts"
 import { placeOf, type Target } from "../redis.ts"
 import { print, printJson, table } from "../text.ts"
+import { inert } from "../visible.ts"
 
 export interface DoctorOptions extends Target {
   readonly json: boolean
@@ -41,9 +42,10 @@ export const doctor = ({ json, prefix, redis }: DoctorOptions): Effect.Effect<vo
   })
 
 const textOf = ({ checks, server }: Server): string =>
-  `${server}\n${table(
+  `${inert(server)}\n${table(
     ["CHECK", "LEVEL", "MESSAGE"],
-    checks.map(({ check, level, message }) => [check, level, message])
+    // messages quote what the server says
+    checks.map(({ check, level, message }) => [check, level, inert(message)])
   )}`
 
 const examine = (url: Redacted.Redacted, prefix: string): Effect.Effect<Server, never, Scope.Scope> =>
