@@ -1,6 +1,6 @@
 /**
- * Shows the progress of the workers: on a terminal as one line that is redrawn, elsewhere as a plain line every hundred
- * deposits.
+ * Shows the progress of the workers: on a terminal as one line that is redrawn, elsewhere, and where that line does not fit, as a plain
+ * line every hundred deposits.
  */
 import { Console, Effect } from "effect"
 import { depositsPerWorker, workerCount } from "../run.ts"
@@ -22,7 +22,7 @@ const write = (text: string) => Effect.sync(() => process.stdout.write(text))
 
 const onTerminal: Effect.Effect<Progress> = Effect.sync(() => {
   const counts = Array.from({ length: workerCount }, () => 0)
-  const width = Math.max(4, Math.min(14, Math.floor(((process.stdout.columns || 100) - 4) / workerCount) - 9))
+  const width = Math.max(4, Math.min(14, Math.floor((process.stdout.columns - 4) / workerCount) - 9))
 
   const bar = (count: number, index: number) => {
     const full = Math.round((count / depositsPerWorker) * width)
@@ -51,4 +51,6 @@ const inLines: Effect.Effect<Progress> = Effect.sync(() => {
   }
 })
 
-export const makeProgress: Effect.Effect<Progress> = Effect.suspend(() => (process.stdout.isTTY ? onTerminal : inLines))
+export const makeProgress: Effect.Effect<Progress> = Effect.suspend(() =>
+  process.stdout.isTTY && process.stdout.columns >= 50 ? onTerminal : inLines
+)
