@@ -14,6 +14,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "creator-in-line": {
+    file: `${internal}/acquire/acquirePermits.ts`,
+    fixed: "if (line.initial === undefined && kind.initial !== undefined) {",
+    broken: "if (waiter.hasTurn && kind.initial !== undefined) {"
+  },
   "doctor-on-terminal": {
     file: "packages/cli/src/doctor/doctor.ts",
     fixed: "[check, level, inert(message)]",

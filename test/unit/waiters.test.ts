@@ -2,8 +2,8 @@
  * Who of the fibers that wait in one process has the turn.
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
-import { RedisLock } from "effect-redis-lock"
+import { Effect, Exit, Fiber } from "effect"
+import { PermitSemaphore, RedisLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import { until } from "../kit/eventually.ts"
@@ -172,3 +172,20 @@ test("A waiter that gets the turn when the request before the line was granted s
   assert.isTrue(line.isDue)
   line.leave(waiter)
 })
+
+for (const [kind, withPermit] of [
+  ["Semaphore", (permits?: number) => Semaphore.withPermits(Effect.void, Semaphore.make("a", { permits }), 1)],
+  [
+    "PermitSemaphore",
+    (permits?: number) => PermitSemaphore.withPermit(Effect.void, PermitSemaphore.make("a", { permits }))
+  ]
+] as const) {
+  test(`A waiter that says how many permits its ${kind} begins with creates it, though one that does not say so waits before it`, function* () {
+    const before = yield* background(withPermit())
+    yield* TestClock.adjust("1 second")
+    assert.isUndefined(before.pollUnsafe())
+    const behind = yield* background(withPermit(1))
+    yield* TestClock.adjust("1 second")
+    for (const fiber of [before, behind]) assert.deepStrictEqual(fiber.pollUnsafe(), Exit.void)
+  })
+}

@@ -110,7 +110,7 @@ export const tryAcquire = (
   request: PermitRequest,
   restore: Restore
 ): Effect.Effect<PermitHold | undefined, LockStoreError> =>
-  Effect.map(ask(request, restore, request.client.now(), notYet(request.client, nothing)), ({ granted }) => granted)
+  Effect.map(ask(request, restore, request.client.now(), notYet(request, nothing)), ({ granted }) => granted)
 
 /** Sends one request. If it is interrupted or fails with an unknown outcome, it is rolled back first. */
 const ask = (
@@ -199,8 +199,9 @@ const noteForgotten = (ownerRef: OwnerRef, forgottenAt: number, cause: Cause.Cau
 }
 
 /** A request of a fiber that does not wait yet. */
-const notYet = ({ clientId }: LockClient, ifDenied: Want): Wants => ({
-  clientId,
+const notYet = ({ client, kind }: PermitRequest, ifDenied: Want): Wants => ({
+  clientId: client.clientId,
+  initial: kind.initial,
   ifDenied,
   ifGranted: nothing,
   isNew: true
@@ -219,7 +220,7 @@ export const acquire = (
     return wait(request, restore, startedAt, undefined, undefined)
   }
   const messagesSeen = client.subscriptions.messagesSeen(semaphoreChannel(key), client.store.handsOver)
-  const wants = notYet(client, waitMillis > 0 ? { permits, waitedMillis: 0 } : nothing)
+  const wants = notYet(request, waitMillis > 0 ? { permits, waitedMillis: 0 } : nothing)
   return Effect.matchCauseEffect(ask(request, restore, startedAt, wants), {
     onSuccess: ({ granted, reply }): Effect.Effect<PermitHold, LockTimeout | LockStoreError> => {
       if (granted !== undefined) return Effect.succeed(granted)
@@ -250,6 +251,11 @@ const wait = (
   const joined = Effect.flatMap(client.lines.join(key, "permit", wanted), ([line, waiter]) => {
     const waited = new PermitWait(request, restore, startedAt, line, waiter)
     if (answer !== undefined) {
+    if (line.initial === undefined && kind.initial !== undefined) {
+      line.initial = kind.initial
+      // another waiter asks for all, and has not said so
+      if (!waiter.hasTurn) line.changed()
+    }
       line.mayHavePlace = true
       waited.answered(answer, startedAt, waiter.hasTurn)
       line.listen(semaphoreChannel(key), messagesSeen, placesIn(client))
@@ -338,7 +344,7 @@ class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
       return
     }
     line.denial = answer
-    line.supply = supplyOf(answer, this.#request.kind.initial)
+    line.supply = supplyOf(answer, line.initial)
     line.answered(answer.remaining, isAskers)
     if (isAskers) line.pass(answer.available)
   }
@@ -346,6 +352,7 @@ class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
 
 const wantsOf = (line: Line, waiter: Waiter): Wants => ({
   clientId: line.client.clientId,
+  initial: line.initial,
   ifDenied: line.wantWithout(undefined),
   ifGranted: line.wantWithout(waiter),
   isNew: false

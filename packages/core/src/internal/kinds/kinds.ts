@@ -361,7 +361,7 @@ export const permit = (initial: number | undefined): PermitProtocol => ({
   newOwner: (_client, permits) =>
     Array.from({ length: permits }, () => crypto.randomUUID().replaceAll("-", "")).join(","),
   ask: ({ client, keys, owner }, leaseMillis, wants) =>
-    permitSemaphore.acquire(keys.lock, initial, { ids: idsOf(owner), leaseMillis }, wants, client.store),
+    permitSemaphore.acquire(keys.lock, { ids: idsOf(owner), leaseMillis }, wants, client.store),
   release: ({ client, keys, owner }) => permitSemaphore.release(keys.lock, idsOf(owner), client.store),
   renew: permitSemaphore.renew
 })
@@ -378,7 +378,7 @@ export const anonymousPermit = (initial: number | undefined): PermitProtocol => 
   isLeased: false,
   newOwner: (client) => client.nextOwner(),
   ask: ({ client, keys, owner, permits }, markerMillis, wants) =>
-    semaphore.acquire(keys.lock, initial, { id: owner, markerMillis, permits }, wants, client.store),
+    semaphore.acquire(keys.lock, { id: owner, markerMillis, permits }, wants, client.store),
   release: ({ client, keys, owner, permits = 0, trustedMillis = 0 }) =>
     semaphore.giveBack(keys.lock, { id: owner, permits }, trustedMillis, client.store),
   renew: never

@@ -127,6 +127,8 @@ export class Line {
   mayHavePlace = false
   /** The last reply to a request for permits that was denied. */
   denial: PermitsReply | undefined = undefined
+  /** The permits with which the waiters' requests create a missing semaphore: as the first waiter said that did. */
+  initial: number | undefined = undefined
   /** By that reply. */
   supply = uncounted()
   /** When the waiter that has the turn last asked, on the monotonic clock. */

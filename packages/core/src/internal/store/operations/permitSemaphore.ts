@@ -43,13 +43,12 @@ const keysOf = (key: string, store: TellingStore) => [key, permitIds(key), ...te
 
 export const acquire = (
   key: string,
-  initial: number | undefined,
   { ids, leaseMillis }: { readonly ids: ReadonlyArray<string>; readonly leaseMillis: number },
   wants: Wants,
   store: TellingStore
 ): StoreCommand<PermitsReply> =>
   new StoreCommand(operations.acquire, keysOf(key, store), [
-    initial ?? "",
+    wants.initial ?? "",
     leaseMillis,
     store.publish,
     ...wantsArgs(store, wants),

@@ -31,7 +31,6 @@ interface Grant {
 
 export const acquire = (
   key: string,
-  initial: number | undefined,
   { id, markerMillis, permits }: Grant,
   wants: Wants,
   store: TellingStore
@@ -39,7 +38,7 @@ export const acquire = (
   new StoreCommand(
     operations.acquire,
     [key, permitIds(key), grantMarker(key, id), ...tellingKeys(key, store)],
-    [initial ?? "", permits, markerMillis, store.publish, ...wantsArgs(store, wants)]
+    [wants.initial ?? "", permits, markerMillis, store.publish, ...wantsArgs(store, wants)]
   )
 
 /**
@@ -149,6 +148,8 @@ export interface Want {
 /** What a request says of the waiting fibers of its client. */
 export interface Wants {
   readonly clientId: string
+  /** The permits with which a missing semaphore is created, if any of them, or its own fiber, says so. */
+  readonly initial: number | undefined
   readonly ifDenied: Want
   readonly ifGranted: Want
   /** Whether its fiber does not wait yet: it knows nothing of the others. */
