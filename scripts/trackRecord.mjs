@@ -14,6 +14,16 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "full-server-confirmation": {
+    file: "lua/grant/confirm.lua",
+    fixed: "redis.pcall('HDEL', KEYS[1], '')",
+    broken: ""
+  },
+  "refused-confirmation": {
+    file: `${internal}/store/acknowledgements.ts`,
+    fixed: "reason, mayHaveRun: isGranted, cause",
+    broken: 'reason: isGranted ? "ConnectionLost" : reason, cause'
+  },
   "creator-in-line": {
     file: `${internal}/acquire/acquirePermits.ts`,
     fixed: "if (line.initial === undefined && kind.initial !== undefined) {",

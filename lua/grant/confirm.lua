@@ -11,13 +11,15 @@
 --
 -- reply    for each: 1 it is there, and lasts for long enough; 0 otherwise
 
+-- A full server (OOM) refuses commands that may need memory, but only until the script has
+-- written: this removes nothing. pcall: a foreign type at one key must not stop the others.
+redis.pcall('HDEL', KEYS[1], '')
 --@include permits/raw
 local replies = {}
 local is_written = false
 for i, key in ipairs(KEYS) do
   local kind, name = string.sub(ARGV[i], 1, 1), string.sub(ARGV[i], 2)
   local is_there = false
-  -- pcall: a foreign type at one key must not stop the others
   if kind == 'h' then
     local held = redis.pcall('HGET', key, name)
     is_there = type(held) == 'string'

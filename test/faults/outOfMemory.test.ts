@@ -16,6 +16,7 @@ import { type Client, client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { onServer } from "../kit/server/onServer.ts"
+import { replicated } from "../kit/server/replicated.ts"
 import { type AnyLock, clientsOf, hold, queued, queueOf, timeoutsOf } from "./kinds.ts"
 import { clientId, runOperation } from "../kit/storeOperations.ts"
 import { serverTime } from "../kit/server/serverTime.ts"
@@ -132,9 +133,8 @@ describe("a server whose memory is full (maxmemory, noeviction)", { concurrent: 
     }
   )
 
-  testLive("A full server lets a holder enter any re-entrant kind of lock again, and leave it", function* () {
-    const { redis, server } = yield* onServer()
-    const mine = yield* client(server, { watchdogLeaseTime: lease })
+  /** Enters each re-entrant kind of lock again while the server is full. */
+  const enterAgain = Effect.fnUntraced(function* (mine: Client, redis: Redis) {
     const locks: ReadonlyArray<AnyLock> = [
       Lock.make("plain"),
       FairLock.make("fair"),
@@ -156,6 +156,20 @@ describe("a server whose memory is full (maxmemory, noeviction)", { concurrent: 
     )
     yield* mine.run(within)
   })
+
+  testLive("A full server lets a holder enter any re-entrant kind of lock again, and leave it", function* () {
+    const { redis, server } = yield* onServer()
+    yield* enterAgain(yield* client(server, { watchdogLeaseTime: lease }), redis)
+  })
+
+  testLive(
+    "A full master lets a holder enter any re-entrant kind of lock again whose grants a replica acknowledges",
+    function* () {
+      const { redis, server } = (yield* replicated(1)).master
+      const acknowledge = { replicas: 1, within: "2 minutes" } as const
+      yield* enterAgain(yield* client(server, { watchdogLeaseTime: lease, acknowledge }), redis)
+    }
+  )
 
   testLive(
     "A full server has another type at one name: the other readers and permits of the batch are renewed",

@@ -4,7 +4,7 @@
 import { fakeDriver } from "../kit/fakeDriver.ts"
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { Lock, LockNotReplicated, RedisDriver, RedisLock } from "effect-redis-lock"
+import { Lock, LockNotReplicated, RedisDriver, RedisLock, type StoreReason } from "effect-redis-lock"
 import { failure, storeError } from "../kit/exits.ts"
 import { testLive } from "../kit/test.ts"
 
@@ -18,11 +18,14 @@ const info = (online: number) =>
     ...Array.from({ length: online }, (_, i) => `slave${i}:ip=::1,port=${i},state=online,offset=1,lag=0`)
   ].join("\r\n")
 
+type Answers = Effect.Effect<
+  ReadonlyArray<RedisDriver.Reply | RedisDriver.RedisDriverError>,
+  RedisDriver.RedisDriverError
+>
+
 /** A client of a server that grants everything. `wait` answers commands that block, and the scripts before them. */
 const site = Effect.fnUntraced(function* (
-  wait: (
-    commands: ReadonlyArray<Command>
-  ) => Effect.Effect<ReadonlyArray<RedisDriver.Reply>, RedisDriver.RedisDriverError>,
+  wait: (commands: ReadonlyArray<Command>) => Answers,
   acknowledge: Lock.AcquireOptions["acknowledge"]
 ) {
   const scripts: Array<string> = []
@@ -169,6 +172,27 @@ testLive(
     assert.deepStrictEqual(scripts.slice(2), ["lock/acquire", "lock/release"])
   }
 )
+
+for (const [reason, refusal] of [
+  ["NotAuthenticated", (error) => Effect.fail(error)],
+  ["OutOfMemory", (error, answers) => Effect.map(answers, (replies) => [error, ...replies.slice(1)])]
+] as ReadonlyArray<readonly [StoreReason, (error: RedisDriver.RedisDriverError, answers: Answers) => Answers]>) {
+  testLive(`A grant whose confirmation is refused is undone, and fails for that reason: ${reason}`, function* () {
+    let refuses = false
+    const answers = answersOf({ online: 1, acknowledged: 1 })
+    const error = new RedisDriver.RedisDriverError({ reason, cause: new Error("refused") })
+    const { run, scripts } = yield* site(
+      (commands) => (refuses ? refusal(error, answers(commands)) : answers(commands)),
+      { replicas: 1 }
+    )
+    yield* run(section)
+    refuses = true
+    // a waiter as well: it would be refused again and again
+    const refused = storeError(yield* Effect.exit(run(Lock.withLock(Effect.void, "a"))))
+    assert.include(refused, { reason, isTransient: false, isOutcomeUnknown: true })
+    assert.deepStrictEqual(scripts.slice(2), ["lock/acquire", "lock/release"])
+  })
+}
 
 testLive(
   "A lock may need nothing where its client does, and a client without the option sends nothing that waits",

@@ -373,7 +373,10 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
     /** With `WrongType`: the type expected under this name, and the type found there. */
     expected: Schema.optional(Schema.String),
     found: Schema.optional(Schema.String),
-    /** True if some servers of a quorum have run the command, or may have, though too few; whatever the reason. */
+    /**
+     * True if some servers of a quorum have run the command, or may have, though too few; or if what failed is the confirmation of a grant
+     * (`acknowledge`). Whatever the reason.
+     */
     mayHaveRun: Schema.optional(Schema.Boolean),
     /**
      * True if the work under the lock is done, but Redis has not confirmed its release, or that the result of a `RunOnce` is stored. Running

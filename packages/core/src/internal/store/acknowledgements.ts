@@ -14,7 +14,6 @@ import * as Exit from "effect/Exit"
 import { InvalidLockOptions, LockNotReplicated, LockStoreError, type StoreReason } from "../../LockError.ts"
 import { type RedisDriver, RedisDriverError, type Reply } from "../../RedisDriver.ts"
 import { type Acknowledgement, wantedOf } from "../options/acquireOptions.ts"
-import { afterRun } from "./failures.ts"
 import { confirm, type Grant } from "./operations/StoreOperation.ts"
 import { fromCallback, start } from "./startable.ts"
 import type { Acknowledges, Store } from "./Store.ts"
@@ -154,7 +153,7 @@ class Lane {
         this.#settleAll(groups, asked, exit.value)
       } else {
         const error = errorOf(exit.cause)
-        for (const { lock, settle } of batch) settle(this.#failure(lock, afterRun(error.reason), error))
+        for (const { lock, settle } of batch) settle(this.#failure(lock, error.reason, error, true))
       }
       if (this.#pending.length > 0 && !this.#isBusy) this.#confirmAll()
     })
@@ -171,7 +170,7 @@ class Lane {
       for (const [j, pending] of group.entries()) {
         const { lock, settle } = pending
         if (error !== undefined) {
-          settle(this.#failure(lock, afterRun(error.reason), error))
+          settle(this.#failure(lock, error.reason, error, true))
         } else if ((confirmed as ReadonlyArray<number>)[j] !== 1) {
           const problem =
             "the server that was to confirm the grant does not have it, or not for long enough: another one has taken over meanwhile, or it took too long"
@@ -191,9 +190,10 @@ class Lane {
     }
   }
 
-  #failure(lock: string, reason: StoreReason, cause: unknown): Exit.Exit<never, LockStoreError> {
+  /** `isGranted`: whether the lock may have been granted, whatever the reason. */
+  #failure(lock: string, reason: StoreReason, cause: unknown, isGranted?: true): Exit.Exit<never, LockStoreError> {
     this.#onFailure?.(reason)
-    return Exit.fail(new LockStoreError({ operation: "grant/confirm", lock, reason, cause }))
+    return Exit.fail(new LockStoreError({ operation: "grant/confirm", lock, reason, mayHaveRun: isGranted, cause }))
   }
 
   /** Sends commands together, of which the last one blocks; the replicas are counted right before it, if that matters. */

@@ -4,7 +4,7 @@
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { type LockLost, LockStoreError, QuorumNotReached, type StoreReason } from "../../LockError.ts"
+import { type LockLost, LockStoreError, QuorumNotReached } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { consequences } from "../report/storeReasons.ts"
 import type { StoreCommand } from "./operations/StoreOperation.ts"
@@ -30,10 +30,6 @@ export const afterWork = (problem: LockLost | LockStoreError): LockLost | LockSt
   const { cause, lock, mayHaveRun, operation, reason } = problem
   return new LockStoreError({ operation, lock, reason, mayHaveRun, workDone: true, cause })
 }
-
-/** The reason of a failure that comes after a command had run, so that it is not taken for one that never ran. */
-export const afterRun = (reason: StoreReason): StoreReason =>
-  consequences[reason].ran === "no" ? "ConnectionLost" : reason
 
 /**
  * `Effect.matchCauseEffect`, for what follows every command. Its object of handlers is an instance of a class, as is all else that is
