@@ -14,6 +14,16 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "grant-behind-leave": {
+    file: `${internal}/acquire/acquirePermits.ts`,
+    fixed: "return Exit.isSuccess(exit) ? Effect.sync(() => void client.background(left)) : left",
+    broken: "return left"
+  },
+  "leave-ahead-of-request": {
+    file: `${internal}/acquire/acquirePermits.ts`,
+    fixed: 'waiter.hasTurn && line.stage._tag === "Asking"',
+    broken: "false"
+  },
   "full-server-confirmation": {
     file: "lua/grant/confirm.lua",
     fixed: "redis.pcall('HDEL', KEYS[1], '')",

@@ -2,10 +2,14 @@
  * Permits whose request is answered late, or never, are taken back; where that is no longer possible, it is logged.
  */
 import { assert } from "@effect/vitest"
-import { Effect, Exit, Fiber } from "effect"
+import { Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { type RedisLock, Semaphore } from "effect-redis-lock"
-import { as, clientOf, testStore } from "../kit/testStore.ts"
+import { PermitSemaphore, type RedisLock, Semaphore } from "effect-redis-lock"
+import { permitPlaces } from "../../packages/core/dist/internal/store/keys.js"
+import { sectionUntilTold } from "../kit/sections.ts"
+import { startable } from "../kit/startable.ts"
+import { typeOfKeyIn } from "../kit/storeOperations.ts"
+import { as, clientOf, storeWith, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
 import { test } from "../kit/test.ts"
@@ -49,4 +53,55 @@ for (const [name, use] of Object.entries(uses)) {
     assert.isTrue(Exit.isFailure(yield* Fiber.await(asking)))
     assert.strictEqual(yield* as(service)(Semaphore.availablePermits(semaphore)), 0)
   }, 10_000)
+}
+
+test("A waiter that is granted a permit goes on at once, and does not wait until its process has given up its place", function* () {
+  const [server, holder, client] = yield* storeWith({}, {})
+  const section = yield* sectionUntilTold((body) => as(holder)(Semaphore.withPermits(body, semaphore, 1)))
+  const first = yield* background(as(client)(Semaphore.acquire(semaphore)))
+  const second = yield* background(as(client)(Semaphore.acquire(semaphore)))
+  yield* TestClock.adjust("1 second")
+  server.delay = (operation) => (operation === "semaphore/acquire" || operation === "semaphore/leave" ? 100 : 0)
+  yield* section.end
+  // the first one asks, and says that the second one waits
+  yield* TestClock.adjust(50)
+  yield* Fiber.interrupt(second)
+  yield* TestClock.adjust(60)
+  assert.strictEqual(yield* as(client)(Semaphore.availablePermits(semaphore)), 0)
+  assert.deepStrictEqual(first.pollUnsafe(), Exit.void)
+})
+
+const kinds: Record<string, (body: Effect.Effect<void>) => Effect.Effect<void, unknown, RedisLock.RedisLock>> = {
+  Semaphore: (body) => Semaphore.withPermits(body, semaphore, 1),
+  PermitSemaphore: (body) => PermitSemaphore.withPermits(body, PermitSemaphore.make("a", { permits: 1 }), 1)
+}
+
+for (const [kind, section] of Object.entries(kinds)) {
+  test(`A waiter for a ${kind} that is interrupted during a request leaves no place, though the request arrives behind what gives it up`, function* () {
+    const context = yield* Effect.context<never>()
+    const server = yield* testStore()
+    let isLate = false
+    const asked = yield* Deferred.make<void>()
+    const store = wrappedStore(server.store, ({ operation, run }) => {
+      if (!isLate || !operation.endsWith("/acquire")) return run()
+      return startable(() => {
+        Deferred.doneUnsafe(asked, Effect.void)
+        Effect.runForkWith(context)(Effect.ignore(Effect.delay(run(), 500)))
+        return { cancel: () => {} }
+      })
+    })
+    const client = yield* clientOf({ store }, { fallbackInterval: "2 seconds" })
+    yield* background(as(yield* clientOf(server))(section(Effect.never)))
+    const waiter = yield* background(as(client)(section(Effect.void)))
+    const places = permitPlaces("a")[0]
+    assert.strictEqual(yield* typeOfKeyIn(server.store, places), "zset")
+    isLate = true
+    while (!Deferred.isDoneUnsafe(asked)) yield* TestClock.adjust(10)
+    yield* Fiber.interrupt(waiter)
+    assert.strictEqual(yield* typeOfKeyIn(server.store, places), "none")
+    yield* TestClock.adjust(500)
+    assert.strictEqual(yield* typeOfKeyIn(server.store, places), "zset")
+    yield* TestClock.adjust("5 seconds")
+    assert.strictEqual(yield* typeOfKeyIn(server.store, places), "none")
+  })
 }

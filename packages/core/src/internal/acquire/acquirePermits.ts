@@ -6,6 +6,7 @@
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { Hold } from "../hold/Hold.ts"
@@ -250,27 +251,26 @@ const wait = (
   const wanted = { kind: kind.name, permits, waitsUntil: startedAt + waitMillis, hasAsked: answer !== undefined }
   const joined = Effect.flatMap(client.lines.join(key, "permit", wanted), ([line, waiter]) => {
     const waited = new PermitWait(request, restore, startedAt, line, waiter)
-    if (answer !== undefined) {
     if (line.initial === undefined && kind.initial !== undefined) {
       line.initial = kind.initial
       // another waiter asks for all, and has not said so
       if (!waiter.hasTurn) line.changed()
     }
+    if (answer !== undefined) {
       line.mayHavePlace = true
       waited.answered(answer, startedAt, waiter.hasTurn)
       line.listen(semaphoreChannel(key), messagesSeen, placesIn(client))
       // the place may be that of a request sent meanwhile, which did not know of this waiter
       if (line.askedAt >= startedAt) line.changed()
     }
-    return Effect.ensuring(
-      untilServed(waited),
-      Effect.suspend(() => {
-        line.leave(waiter)
-        return line.isEmpty && line.mayHavePlace
-          ? leavePlace(client, key, line.outage.failure !== undefined)
-          : Effect.void
-      })
-    )
+    return Effect.onExit(untilServed(waited), (exit) => {
+      const isUnanswered = waiter.hasTurn && line.stage._tag === "Asking"
+      line.leave(waiter)
+      if (!line.isEmpty || !line.mayHavePlace) return Effect.void
+      const left = leavePlace(client, key, isUnanswered || line.outage.failure !== undefined)
+      // what was granted does not wait for that
+      return Exit.isSuccess(exit) ? Effect.sync(() => void client.background(left)) : left
+    })
   })
   return countWaiting(client, kind.name, joined)
 }

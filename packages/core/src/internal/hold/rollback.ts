@@ -100,7 +100,8 @@ export const leavePlace = (client: LockClient, key: string, isUnsure: boolean): 
         return Effect.succeed(0)
       })
     )
-    return isUnsure ? rollbackUntilSettled(client, left) : inBackground({ client }, left)
+    // what it gives up first may be the place that an earlier request has taken
+    return isUnsure ? rollbackUntilSettled(client, left, true) : inBackground({ client }, left)
   })
 
 /** How a rollback of an unknown outcome goes about. */
@@ -140,12 +141,13 @@ export const rollbackUnknown = (
 /**
  * Takes back what a command with unknown outcome may have taken. The rollback may overtake the command, over another
  * connection or at a server that had stopped: if it finds nothing, it is repeated in the background once the command can no
- * longer take effect; and also if what it has taken back may have been handed over to this owner before the command has come.
+ * longer take effect; and also if what it has taken back may be something else (`mayBeOther`): a lock that was handed over to this owner before
+ * the command has come, or the place of an earlier request.
  */
 const rollbackUntilSettled = (
   client: LockClient,
   giveBack: Effect.Effect<number | undefined>,
-  mayBeHandedOver = false
+  mayBeOther = false
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
     const lastEffectAt = client.now() + client.store.commandLifeMillis
@@ -158,7 +160,7 @@ const rollbackUntilSettled = (
           Effect.sync(() => Deferred.doneUnsafe(isFirstOver, Effect.void))
         )
         // a command takes effect once; in a quorum, some members may not have been reached
-        if (!client.isQuorum && !mayBeHandedOver && reply !== undefined && reply >= 1) return
+        if (!client.isQuorum && !mayBeOther && reply !== undefined && reply >= 1) return
         // even if the reply came later than that: the release may have been run before
         yield* Effect.sleep(Math.max(0, lastEffectAt - client.now()) + 1)
         yield* giveBack
