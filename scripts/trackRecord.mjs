@@ -14,6 +14,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "quorum-of-the-closed": {
+    file: `${internal}/quorum/quorumClient.ts`,
+    fixed: "client.end = Scope.close(scope, Exit.void)",
+    broken: ""
+  },
   "grant-behind-leave": {
     file: `${internal}/acquire/acquirePermits.ts`,
     fixed: "return Exit.isSuccess(exit) ? Effect.sync(() => void client.background(left)) : left",

@@ -41,18 +41,30 @@ test("A section of a RedLock enters another one of the same locks, in whatever o
   }
 })
 
-test("The client of a RedLock is forgotten by its other members once its first one has closed", function* () {
-  const [first, ...others] = yield* testStores(3)
-  const lasting = yield* Effect.forEach(others, (store) => clientOf(store))
-  for (let i = 0; i < 10; i++) {
-    const passing = Effect.gen(function* () {
-      const services = [yield* clientOf(first!), ...lasting]
-      yield* Lock.withLock(Effect.void, RedLock.make(services.map((at) => Lock.provide(Lock.make("a"), at))))
-    })
-    yield* Effect.scoped(passing)
-  }
-  for (const service of lasting) assert.strictEqual((service as unknown as LockClient).quorumClients.size, 0)
-})
+for (const [position, at] of [
+  ["first", 0],
+  ["last", 2]
+] as const) {
+  test(`The client of a RedLock ends, and is forgotten by its other members, once its ${position} one has closed`, function* () {
+    const [passing, ...others] = yield* testStores(3)
+    const lasting = yield* Effect.forEach(others, (store) => clientOf(store))
+    const clients = lasting as unknown as ReadonlyArray<LockClient>
+    for (let i = 0; i < 10; i++) {
+      const fiber = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const services = lasting.toSpliced(at, 0, yield* clientOf(passing!))
+          yield* Lock.withLock(Effect.void, RedLock.make(services.map((at) => Lock.provide(Lock.make("a"), at))))
+          const [quorum] = clients[0]!.quorumClients.values()
+          return quorum!.fork(Effect.never)
+        })
+      )
+      assert.isDefined(fiber.pollUnsafe())
+    }
+    for (const { isClosing, joinedBy, quorumClients } of clients) {
+      assert.deepStrictEqual([isClosing, joinedBy.size, quorumClients.size], [false, 0, 0])
+    }
+  })
+}
 
 for (const closed of [[0], [2], [0, 2], [0, 1, 2]]) {
   const isMinority = closed.length === 1

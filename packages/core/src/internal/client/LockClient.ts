@@ -111,6 +111,8 @@ export class LockClient extends OpaqueClient implements Service {
   readonly releases: RecentReleases | undefined = undefined
   readonly labels = new LabelsOfOthers(this)
   readonly presence = new Presence(this)
+  /** Of a quorum client with a scope of its own: ends that, once it is closed. */
+  end: Effect.Effect<void> = Effect.void
   /** Whether the client refuses acquisitions because it closes. */
   isClosing = false
   #closed: Deferred.Deferred<void> | undefined = undefined
@@ -188,7 +190,7 @@ export class LockClient extends OpaqueClient implements Service {
         this.background(this.presence.end)
         return giveBackAll(this)
       })
-      const quorums = [...this.joinedBy].map((quorum) => quorum.close)
+      const quorums = [...this.joinedBy].map(({ close, end }) => Effect.andThen(close, end))
       return Effect.ensuring(
         // side by side: a quorum whose other members are silent needs the whole time for itself
         Effect.all([...quorums, leave], { concurrency: "unbounded", discard: true }),

@@ -2,11 +2,13 @@
  * Quorum clients: ordinary clients whose store is a majority of other clients' stores.
  */
 import * as Clock from "effect/Clock"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { InvalidLockOptions, LockStoreError } from "../../LockError.ts"
 import { RedisDriverError } from "../../RedisDriver.ts"
@@ -88,11 +90,13 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
         for (const { client } of members) {
           if (client.quorumClients.get(identity) === quorum) client.quorumClients.delete(identity)
         }
-        // beside it, and not once it has closed
-        return first.client.close
+        // beside it, and not once it has closed; unless the client of another member has closed
+        return quorum.isClosing ? Effect.void : first.client.close
       })
   )
-  const client = runNow(context, made)
+  const scope = Scope.forkUnsafe(Context.get(context, Scope.Scope))
+  const client = runNow(Context.add(context, Scope.Scope, scope), made)
+  client.end = Scope.close(scope, Exit.void)
   client.releaseTime = first.client.releaseTime
   for (const member of members) member.client.quorumClients.set(identity, client)
   return client
