@@ -14,6 +14,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "warned-twice": {
+    file: `${internal}/hold/rollback.ts`,
+    fixed: "if (reply === undefined && client.now() >= lastEffectAt) return",
+    broken: ""
+  },
   "quorum-of-the-closed": {
     file: `${internal}/quorum/quorumClient.ts`,
     fixed: "client.end = Scope.close(scope, Exit.void)",

@@ -142,6 +142,27 @@ describe("a section whose work is not done, while its release is not confirmed",
   })
 })
 
+test("An acquisition with unknown outcome that cannot be rolled back in time is warned of once, and its release repeated once a second", function* () {
+  const server = yield* testStore()
+  const warned: Array<unknown> = []
+  const logger = Logger.layer([Logger.make(({ message }) => void warned.push([message].flat()[0]))])
+  server.refuses = () => true
+  yield* Effect.gen(function* () {
+    const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+      operation === "lock/acquire" ? fail("TimedOut") : run()
+    )
+    const client = yield* clientOf({ store })
+    const tried = Effect.scoped(Lock.tryScoped("a", { leaseTime: "2 seconds" }))
+    const trying = yield* background(Effect.exit(as(client)(tried)))
+    yield* TestClock.adjust("30 seconds")
+    assert.strictEqual(storeError(yield* Fiber.join(trying)).reason, "TimedOut")
+    const { asked } = server
+    yield* TestClock.adjust("10 seconds")
+    assert.strictEqual(server.asked - asked, 10)
+  }).pipe(Effect.scoped, Effect.provide(logger))
+  assert.deepStrictEqual(warned, ["Could not release in time; the lock frees itself when its lease ends."])
+})
+
 test("A release that may have run says so, also where it was tried again in vain", function* () {
   const server = yield* testStore()
   let releases = 0

@@ -161,6 +161,8 @@ const rollbackUntilSettled = (
         )
         // a command takes effect once; in a quorum, some members may not have been reached
         if (!client.isQuorum && !mayBeOther && reply !== undefined && reply >= 1) return
+        // it was repeated for as long as it can be of use, or still is
+        if (reply === undefined && client.now() >= lastEffectAt) return
         // even if the reply came later than that: the release may have been run before
         yield* Effect.sleep(Math.max(0, lastEffectAt - client.now()) + 1)
         yield* giveBack
