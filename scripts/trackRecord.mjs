@@ -14,6 +14,16 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "permits-verified": {
+    file: `${internal}/hold/Tracking.ts`,
+    fixed: "size + sizeOf(lease)",
+    broken: "size + 1"
+  },
+  "permits-renewed": {
+    file: `${internal}/hold/Watchdog.ts`,
+    fixed: "(left -= sizeOf(lease)) < 0",
+    broken: "(left -= 1) < 0"
+  },
   "warned-twice": {
     file: `${internal}/hold/rollback.ts`,
     fixed: "if (reply === undefined && client.now() >= lastEffectAt) return",

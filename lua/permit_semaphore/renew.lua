@@ -15,7 +15,7 @@ local now = time[1] * 1e3 + math.floor(time[2] / 1000)
 --@include permits/raw
 local replies = {}
 for i, permits in ipairs(KEYS) do
-  local expiry, ids = now + ARGV[2 * i - 1], ARGV[2 * i]
+  local lease, ids = tonumber(ARGV[2 * i - 1]), ARGV[2 * i]
   local held = 1
   for id in string.gmatch(ids, '%x+') do
     local score = redis.pcall('ZSCORE', permits, raw(id))
@@ -23,9 +23,9 @@ for i, permits in ipairs(KEYS) do
       held = 0
     end
   end
-  if held == 1 then
+  if held == 1 and lease > 0 then
     for id in string.gmatch(ids, '%x+') do
-      redis.call('ZADD', permits, 'GT', expiry, raw(id))
+      redis.call('ZADD', permits, 'GT', now + lease, raw(id))
     end
   end
   replies[i] = held

@@ -3,9 +3,17 @@
  */
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Option, Queue, Stream } from "effect"
-import { Lock, LockStoreError, type LockStore, ReadWriteLock, type RedisDriver, RedisLock } from "effect-redis-lock"
+import {
+  Lock,
+  LockStoreError,
+  type LockStore,
+  PermitSemaphore,
+  ReadWriteLock,
+  type RedisDriver,
+  RedisLock
+} from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientLayer, clientOf, type Service, serviceOf, testStore } from "../kit/testStore.ts"
+import { as, clientLayer, clientOf, type Service, serviceOf, storeWith, testStore } from "../kit/testStore.ts"
 import { runOperation } from "../kit/storeOperations.ts"
 import { unreachable, wrappedStore } from "../kit/wrappedStore.ts"
 import { expectWarning } from "../run/logs.ts"
@@ -195,6 +203,48 @@ test("A lock is watched once it is a second old", function* () {
   assert.strictEqual(it.count("client/track"), 1)
   yield* TestClock.adjust("1 second")
   assert.strictEqual(it.count("client/track"), 2)
+})
+
+/** How many permits a renewal looked at. */
+const permitsIn = (args: ReadonlyArray<string | number>) =>
+  args.filter((_, i) => i % 2 === 1).reduce<number>((sum, ids) => sum + String(ids).split(",").length, 0)
+
+test("Permits whose semaphore changes all the time are verified at most 4000 a second, also if a few holds have them", function* () {
+  const it = yield* site()
+  const semaphore = PermitSemaphore.make("a", { permits: 400 })
+  for (let i = 0; i < 4; i++)
+    yield* PermitSemaphore.withPermits(Effect.never, semaphore, 100).pipe(as(it.client), background)
+  yield* it.watched
+  it.operations.length = it.args.length = 0
+  for (let i = 0; i < 100; i++) {
+    yield* it.tell("{a}:timeout")
+    yield* TestClock.adjust(10)
+  }
+  const verified = it.args.filter((_, i) => it.operations[i] === "permit_semaphore/renew").map(permitsIn)
+  assert.isAbove(verified.length, 0)
+  assert.isAtMost(
+    verified.reduce((a, b) => a + b),
+    4000 + 400
+  )
+})
+
+test("A renewal is of 200 permits at most, but for those of one hold", function* () {
+  const [server, client] = yield* storeWith({ watchdogLeaseTime: "30 seconds" })
+  for (const permits of [90, 90, 90, 250, 10])
+    yield* PermitSemaphore.withPermits(Effect.never, PermitSemaphore.make("a", { permits: 1000 }), permits).pipe(
+      as(client),
+      background
+    )
+  yield* TestClock.adjust("10 seconds")
+  const renewed = server.args.filter((_, i) => server.operations[i] === "permit_semaphore/renew").map(permitsIn)
+  assert.strictEqual(
+    renewed.reduce((a, b) => a + b),
+    530
+  )
+  assert.deepStrictEqual(
+    renewed.filter((permits) => permits > 200),
+    [250]
+  )
 })
 
 test("Nothing is sent for a lock of another name, nor once the lock is free", function* () {

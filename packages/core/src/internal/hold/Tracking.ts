@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { Signal } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
+import { sizeOf } from "../kinds/kinds.ts"
 import { permitIds } from "../store/keys.ts"
 import { track } from "../store/operations/client.ts"
 import { runStream, start } from "../store/startable.ts"
@@ -20,7 +21,7 @@ import type { Lease } from "./Lease.ts"
 const intervalMillis = 1000
 
 /**
- * The shortest pause after a verification, and that for each lease that was verified: the key of readers, or of permits, also changes when
+ * The shortest pause after a verification, and that for each lease or permit that was verified: the key of readers, or of permits, also changes when
  * others come and go.
  */
 const pauseMillis = 50
@@ -89,7 +90,8 @@ export class Tracking implements Alarm {
     this.#changed.clear()
     const untracked = [...unchanged, ...mayBeShortened]
     if (untracked.length > 0) {
-      this.#pausesUntil = now + Math.max(pauseMillis, untracked.length * pauseMillisEach)
+      this.#pausesUntil =
+        now + Math.max(pauseMillis, untracked.reduce((size, lease) => size + sizeOf(lease), 0) * pauseMillisEach)
       if (this.#server === "unasked") this.#listen()
       if (this.#server === "tells") {
         this.track(untracked)

@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
+import { sizeOf } from "../kinds/kinds.ts"
 import { deadlineOf, leaseUntil } from "../options/acquireOptions.ts"
 import type { Leases } from "../store/operations/lock.ts"
 import { type StoreCommand, undecided } from "../store/operations/StoreOperation.ts"
@@ -15,7 +16,7 @@ import { fromCallback, start } from "../store/startable.ts"
 import { type Alarm, DueQueue } from "../time/clock.ts"
 import type { Lease } from "./Lease.ts"
 
-/** Keys per renewal command: long enough to be cheap, short enough not to hold up the server. */
+/** Keys and permits per renewal command: enough to be cheap, few enough not to hold up the server. */
 const batchSize = 200
 
 /**
@@ -150,10 +151,16 @@ export class Watchdog implements Alarm {
     if (records.length > 0) this.#client.fork(Effect.forEach(records, send, { concurrency: batchSize, discard: true }))
   }
 
-  /** One command serves leases of one mode and slot, at most `size` of them. */
+  /** One command serves leases of one mode and slot, together of at most this {@link sizeOf}. */
   inBatches(leases: Iterable<Lease>, size: number, send: (batch: ReadonlyArray<Lease>) => void): void {
     const groups = Arr.groupBy(leases, ({ keys, kind }) => `${kind.mode} ${this.#client.store.slot(keys.lock)}`)
-    for (const group of Object.values(groups)) for (const batch of Arr.chunksOf(group, size)) send(batch)
+    for (const group of Object.values(groups)) {
+      while (group.length > 0) {
+        let left = size
+        const end = group.findIndex((lease, i) => (left -= sizeOf(lease)) < 0 && i > 0)
+        send(group.splice(0, end === -1 ? group.length : end))
+      }
+    }
   }
 
   /**

@@ -320,6 +320,10 @@ export const write: LockProtocol = {
 /** The ids of which the owner of permits consists. */
 export const idsOf = (owner: string): ReadonlyArray<string> => owner.split(",")
 
+/** How many entries of Redis a command looks at for a lease: permits have one each. */
+export const sizeOf = ({ kind, owner }: Pick<OwnerRef, "kind" | "owner">): number =>
+  kind.mode === "permit" ? Math.ceil(owner.length / (32 + 1)) : 1
+
 /** How permits are asked for. */
 export interface PermitProtocol extends LockProtocol {
   /** The permits with which a missing semaphore is created; undefined not to create it. */

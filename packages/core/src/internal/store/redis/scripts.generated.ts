@@ -246,8 +246,8 @@ export const scripts = {
     isUrgent: false,
     isTracked: false,
     hasDeadline: false,
-    sha1: "6222ce11b8e1eb0949d2c9fc992728e36aaeecd3",
-    lua: "redis.pcall('ZREM', KEYS[1], '')\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1e3 + math.floor(time[2] / 1000)\nlocal function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal replies = {}\nfor i, permits in ipairs(KEYS) do\n  local expiry, ids = now + ARGV[2 * i - 1], ARGV[2 * i]\n  local held = 1\n  for id in string.gmatch(ids, '%x+') do\n    local score = redis.pcall('ZSCORE', permits, raw(id))\n    if type(score) ~= 'string' or tonumber(score) <= now then\n      held = 0\n    end\n  end\n  if held == 1 then\n    for id in string.gmatch(ids, '%x+') do\n      redis.call('ZADD', permits, 'GT', expiry, raw(id))\n    end\n  end\n  replies[i] = held\nend\nreturn replies"
+    sha1: "031ddf34e502e8814a4f37a0d5e9f26b6cadd103",
+    lua: "redis.pcall('ZREM', KEYS[1], '')\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1e3 + math.floor(time[2] / 1000)\nlocal function raw(id)\n  return (string.gsub(id, '%x%x', function(digits)\n    return string.char(tonumber(digits, 16))\n  end))\nend\nlocal replies = {}\nfor i, permits in ipairs(KEYS) do\n  local lease, ids = tonumber(ARGV[2 * i - 1]), ARGV[2 * i]\n  local held = 1\n  for id in string.gmatch(ids, '%x+') do\n    local score = redis.pcall('ZSCORE', permits, raw(id))\n    if type(score) ~= 'string' or tonumber(score) <= now then\n      held = 0\n    end\n  end\n  if held == 1 and lease > 0 then\n    for id in string.gmatch(ids, '%x+') do\n      redis.call('ZADD', permits, 'GT', now + lease, raw(id))\n    end\n  end\n  replies[i] = held\nend\nreturn replies"
   },
   "permit_semaphore/set": {
     name: "permit_semaphore/set",
