@@ -49,8 +49,8 @@ export interface GrantOptions<
 > extends TimeOptions<WaitTime> {
   /**
    * What a grant needs besides the master's reply in order to count; `"none"` for nothing. Default: the `acknowledge` of the
-   * client, which is nothing by default. Functions that try only once have no such option: set it when making the lock, or on the
-   * client.
+   * client, which is nothing by default. The functions of `Lock` that try only once have no such option: set it when making the lock, or on
+   * the client.
    */
   readonly acknowledge?: AcknowledgeOptions | "none" | undefined
 }

@@ -313,21 +313,18 @@ export const withPermitIfAvailable: {
   <A, E, R, S extends SemaphoreOrName>(
     self: Effect.Effect<A, E, R>,
     semaphore: S,
-    options?: Pick<GrantOptions, "leaseTime" | "maxHold">
+    options?: Omit<GrantOptions, "waitTime">
   ): Effect.Effect<Option.Option<A>, E | CommandError | LockLost, R | Services<S>>
   <S extends SemaphoreOrName>(
     semaphore: S,
-    options?: Pick<GrantOptions, "leaseTime" | "maxHold">
+    options?: Omit<GrantOptions, "waitTime">
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<Option.Option<A>, E | CommandError | LockLost, R | Services<S>>
 } = dual(
   (args) => Effect.isEffect(args[0]),
-  <A, E, R>(
-    self: Effect.Effect<A, E, R>,
-    semaphore: SemaphoreOrName,
-    options?: Pick<GrantOptions, "leaseTime" | "maxHold">
-  ) => Sections.trySection(leasedPermits, preparePermits(semaphore, 1, options), self)
+  <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, options?: Omit<GrantOptions, "waitTime">) =>
+    Sections.trySection(leasedPermits, preparePermits(semaphore, 1, options), self)
 )
 
 /**
