@@ -138,11 +138,6 @@ const fixes = {
     fixed: "    this.writer?.asksFor(leaseMillis, sentAt)\n",
     broken: ""
   },
-  "unknown-type": {
-    file: `${internal}/store/failures.ts`,
-    fixed: "duration: longestLookMillis, orElse",
-    broken: "duration: 3_600_000, orElse"
-  },
   "impatient-interruption": {
     file: `${internal}/locks/MultiAcquire.ts`,
     fixed: "return Effect.forkDetach(this.#giveBack(), { startImmediately: true })",

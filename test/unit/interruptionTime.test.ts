@@ -20,7 +20,6 @@ import { background } from "../kit/background.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { as, clientOf, storeWith, testStore } from "../kit/testStore.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
-import { failure } from "../kit/exits.ts"
 import { test } from "../kit/test.ts"
 
 interface Case {
@@ -251,18 +250,6 @@ describe("a name that holds something else", () => {
       back.openUnsafe()
       yield* Fiber.join(interrupting)
       assert.isTrue(exit !== undefined && Exit.hasInterrupts(exit))
-    })
-
-    test(`A request for ${what} fails within 200 ms though nothing tells what there is under the name`, function* () {
-      const [server, one] = yield* storeWith({})
-      yield* sectionUntilTold((body) => as(one)(rival(body)))
-      const store = wrappedStore(server.store, ({ operation, run }) =>
-        operation === "lock/found" ? Effect.never : run()
-      )
-      const asking = yield* background(as(yield* clientOf({ store }))(acquire))
-      yield* TestClock.adjust(200)
-      const exit = asking.pollUnsafe()
-      assert.deepInclude(failure(exit!), { _tag: "LockStoreError", reason: "WrongType" })
     })
   }
 })

@@ -9,7 +9,6 @@ import { type Holder, type LockStoreError, LockTimeout } from "../../LockError.t
 import type { LockClient } from "../client/LockClient.ts"
 import { labelOf, lookAtHolders } from "../kinds/inspect.ts"
 import type { Outage } from "../wait/Outage.ts"
-import { longestLookMillis } from "../store/failures.ts"
 import type { AcquireRequest, Denial, Restore } from "./ask.ts"
 
 export interface Wait<A, E> {
@@ -65,6 +64,9 @@ export const waitedSince = (startedAt: number, now: number, waitMillis: number):
 
 /** A client tells its label after a second: a caller that waits for less learns nothing by asking. */
 const leastWaitMillis = 1000
+
+/** The wait is over: what is not known soon is left out. */
+const longestLookMillis = 50
 
 /** The label of the holder's client, and for how long it has held the lock. */
 const descriptionOf = (

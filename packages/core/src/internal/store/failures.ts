@@ -125,9 +125,6 @@ const counterText = ({ cause }: LockStoreError): string | undefined => {
       : undefined
 }
 
-/** A caller has failed already: what is not known soon is left out of its error. */
-export const longestLookMillis = 50
-
 /** Fails with the cause; a wrong type with what was expected and what was found, under the first of the names where something else lies. */
 export const describeWrongType = (
   client: LockClient,
@@ -137,9 +134,8 @@ export const describeWrongType = (
   const failure = cause.reasons.find((reason) => reason._tag === "Fail")
   if (failure === undefined || failure.error.reason !== "WrongType") return Effect.failCause(cause)
   const { error } = failure
-  const found = Effect.forEach(asked, ({ key }) => client.run(lock.found(key)))
   return Effect.matchEffect(
-    Effect.timeoutOrElse(found, { duration: longestLookMillis, orElse: () => Effect.succeed([]) }),
+    Effect.forEach(asked, ({ key }) => client.run(lock.found(key))),
     {
       onFailure: () => Effect.failCause(cause),
       onSuccess: (types) => {
