@@ -306,6 +306,19 @@ test("In a section of several locks of which one is lost, Lock.currentHolding of
   )
 })
 
+test("A lock of several one of whose members was released early tells of the loss of another", function* () {
+  const { a, b, both } = yield* twoStores
+  const section = Effect.gen(function* () {
+    const { ensureHeld } = yield* Lock.currentHolding(both)
+    yield* (yield* Lock.currentHolding(a)).release
+    assert.include(yield* Effect.flip(ensureHeld), { lock: "a", reason: "Released" })
+    yield* Lock.forceRelease(b)
+    assert.include(yield* Effect.flip(ensureHeld), { lock: "b", reason: "NotOwner" })
+  })
+  const lost = yield* Effect.flip(section.pipe(Effect.uninterruptible, Lock.withLock(both)))
+  assert.deepInclude(lost, { _tag: "LockLost", lock: "b", reason: "NotOwner" })
+})
+
 test("A lock of several refuses a member that is given twice, even within a member, before any command", function* () {
   const { a, b, both, stores } = yield* twoStores
   for (const lock of [MultiLock.make([a, b, a]), MultiLock.make([a, both]), MultiLock.make([both, both])]) {

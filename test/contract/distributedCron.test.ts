@@ -2,7 +2,7 @@
  * What schedules must do on every store: on memory under virtual time, and on Redis in real time.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Cron, DateTime, Deferred, type Duration, Effect, Exit, Fiber, Layer, Result, Scope } from "effect"
+import { Clock, Cron, DateTime, Deferred, Duration, Effect, Exit, Fiber, Layer, Result, Scope } from "effect"
 import { DistributedCron, InvalidLockName, InvalidLockOptions, Lock, LockStore, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { env } from "node:process"
@@ -537,5 +537,26 @@ it.layer(LockStore.layerMemory)("a schedule in virtual time", (it) => {
     )
     assert.isAtLeast(ticks.length, 209)
     assert.strictEqual(new Set(ticks.map((tick) => tick.slice(11))).size, 2)
+  })
+
+  test("A tick that is weeks away comes by the server's clock at a process whose own clock is slow", function* () {
+    const clock = yield* Clock.Clock
+    // by a minute and a half a day
+    const slow: Clock.Clock = Object.create(clock, {
+      sleep: { value: (duration: Duration.Duration) => clock.sleep(Duration.times(duration, 1.001)) }
+    })
+    const lateMillis: Array<number> = []
+    const job = DistributedCron.layer({
+      name: freshName("cron"),
+      cron: Cron.parse("0 0 0 1 * *"),
+      execute: Effect.map(scheduled, (tick) =>
+        lateMillis.push((virtualEpochSeconds - tick) * 1000 + clock.currentTimeMillisUnsafe())
+      )
+    })
+    const { close } = yield* process(job).pipe(Effect.provideService(Clock.Clock, slow))
+    while (lateMillis.length === 0) yield* TestClock.adjust("1 minute")
+    yield* close
+    // what it has lost since it last looked at the server's, and the minute here
+    assert.isAtMost(lateMillis[0]!, 150_000)
   })
 })

@@ -286,6 +286,17 @@ for (const [where, layer] of Object.entries(stores)) {
     assert.isTrue(yield* hearsA.isSilent)
   })
 
+  test("what notes the turn of others ends with it, where nobody has a place", function* () {
+    const { lock } = yield* besideJava(yield* LockStore.LockStore)
+    yield* lock.listen("")
+    const ours = yield* lock.listen(":ours")
+    yield* lock.tryAcquire("x:1")
+    yield* lock.release("x:1")
+    yield* ours.message
+    const left = yield* lock.placesLeft
+    assert.isTrue(left !== -1 && left <= 250 + 90, `${left} ms left`)
+  })
+
   test("a second release within the turn of others hands the lock over to nobody either", function* () {
     const store = yield* LockStore.LockStore
     const { lock } = yield* besideJava(store)

@@ -16,7 +16,7 @@ import {
 import { background } from "../kit/background.ts"
 import { freshName } from "../kit/names.ts"
 import { expectWarning } from "../run/logs.ts"
-import { type Outcome, deaf, noting, wrappedStore } from "../kit/wrappedStore.ts"
+import { type Outcome, deaf, noting, recording, wrappedStore } from "../kit/wrappedStore.ts"
 import { type Backend, backends, coordinated } from "./coordinated.ts"
 
 const addresses = (name = freshName("election")) => LeaderElection.make(name, { value: Schema.String })
@@ -173,6 +173,19 @@ const contract = (backend: Backend): void => {
         const seen = Option.getOrThrow(yield* LeaderElection.leader(election))
         assert.deepStrictEqual(seen.value, Option.some("next"))
         yield* next.resign
+      })
+
+      test("What a leader has proclaimed is taken away after its lock is released, whether it resigns or its scope closes", function* () {
+        for (const resigns of [true, false]) {
+          const asked: Array<string> = []
+          yield* LeaderElection.campaign(addresses(), { proclaim: "here" }).pipe(
+            Effect.flatMap(({ resign }) => (resigns ? resign : Effect.void)),
+            Effect.scoped,
+            over(recording(asked))
+          )
+          const ending = asked.filter((operation) => /release|clear/.test(operation))
+          assert.deepStrictEqual(ending, ["fair_lock/release", "record/clear"])
+        }
       })
 
       test("A candidate that is elected but cannot announce it resigns at once, and its campaign fails", function* () {

@@ -412,6 +412,22 @@ testLive(
   }
 )
 
+testLive(
+  "Connections for grants to a server that tells that it is a replica are not used again, nor are those that were idle",
+  function* () {
+    const server = yield* RedisServer.start()
+    const driver = yield* Layer.build(Layer.fresh(IoRedis.layer({ url: server.url })))
+    const send = Context.get(driver, RedisDriver.RedisDriver).sendBlocking!
+    const id = Effect.map(send("a", [["CLIENT", "ID"]], 20_000), ([id]) => id)
+    const both = Effect.all([id, id], { concurrency: "unbounded" })
+    const before = yield* both
+    const redis = yield* bare(server)
+    yield* Effect.promise(() => redis.replicaof("127.0.0.1", 1))
+    yield* send("a", [["SET", "a", 1], ["PING"]], 20_000)
+    for (const later of yield* both) assert.notInclude(before, later)
+  }
+)
+
 /** A driver over an application's client on the plain path, and the database in which it has grants confirmed. */
 const onPlainPath = Effect.fnUntraced(function* (shared: Redis) {
   const driver = yield* Layer.build(Layer.fresh(IoRedis.fromClient(shared, { fastPath: false })))

@@ -1,6 +1,7 @@
+import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert } from "@effect/vitest"
-import { Effect } from "effect"
-import { Lock, PermitSemaphore, Semaphore } from "effect-redis-lock"
+import { Context, Effect, Layer, Option, Result, Stream } from "effect"
+import { Lock, PermitSemaphore, RedisDriver, Semaphore } from "effect-redis-lock"
 import { client } from "../kit/clients.ts"
 import { eventually } from "../kit/eventually.ts"
 import { storeError } from "../kit/exits.ts"
@@ -71,6 +72,20 @@ testLive(
     yield* lockKey(site.redis, "report", "gone")
   }
 )
+
+testLive("A channel that Redis refuses fails alone, and not those that were requested with it", function* () {
+  const { redis, server } = yield* onServer()
+  yield* Effect.promise(() => redis.acl("SETUSER", "locks", "reset", "on", ">secret", "~*", "&allowed", "+@all"))
+  const context = yield* Layer.build(IoRedis.layer({ url: `redis://locks:secret@${server.host}:${server.port}` }))
+  const { subscribe } = Context.get(context, RedisDriver.RedisDriver)
+  const [allowed, refused] = yield* Effect.forEach(
+    ["allowed", "refused"],
+    (channel) => Effect.result(Stream.runHead(subscribe(channel))),
+    { concurrency: "unbounded" }
+  )
+  assert.deepStrictEqual(allowed, Result.succeed(Option.some({ _tag: "Subscribed" as const })))
+  assert.strictEqual(Result.isFailure(refused!) ? refused.failure.reason : "subscribed", "NoPermission")
+})
 
 const counted = Semaphore.make("counted", { permits: 5 })
 const leased = PermitSemaphore.make("leased", { permits: 5 })

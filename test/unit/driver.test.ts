@@ -3,6 +3,7 @@ import { Cause, Effect, Exit, Layer, Stream } from "effect"
 import { Redis } from "effect/persistence"
 import { Lock, LockStoreError, RedisDriver, RedisLock, ScriptDeadlines } from "effect-redis-lock"
 import { vi } from "vitest"
+import { hiding } from "../../packages/ioredis/dist/internal/command/failure.js"
 import { fakeDriver } from "../kit/fakeDriver.ts"
 import { test, testLive } from "../kit/test.ts"
 
@@ -65,6 +66,15 @@ it("RedisDriver.reasonOf sorts the errors of Redis and of its clients", () => {
   }
   class TimeoutError extends Error {}
   assert.strictEqual(RedisDriver.reasonOf(new TimeoutError()), "TimedOut")
+})
+
+it("Of two passwords one of which begins with the other neither is shown, in whatever order they come", () => {
+  for (const passwords of [
+    ["s3cr3t", "s3cr3t-and-more"],
+    ["s3cr3t-and-more", "s3cr3t"]
+  ]) {
+    assert.strictEqual(hiding(passwords)("got s3cr3t-and-more, then s3cr3t"), "got <redacted>, then <redacted>")
+  }
 })
 
 testLive("A driver that dies with nothing at all ends the request, and says so", function* () {

@@ -4,7 +4,7 @@
  */
 import { assert } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scheduler } from "effect"
-import { Lock } from "effect-redis-lock"
+import { Lock, MultiLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { loss } from "../kit/exits.ts"
 import { jumpingClock } from "../kit/jumpingClock.ts"
@@ -37,7 +37,12 @@ const lateBy = (millis: number, jump: Effect.Success<typeof jumpingClock>["jump"
 const kinds: Record<string, Section> = {
   ...sectionsOf,
   "Lock.withLockIfAvailable": (body) => Lock.withLockIfAvailable(body, "a"),
-  "Lock with a fixed lease": (body) => Lock.withLock(body, "a", { leaseTime: leaseMillis })
+  "Lock with a fixed lease": (body) => Lock.withLock(body, "a", { leaseTime: leaseMillis }),
+  "MultiLock of which one lease ends before the others": (body) =>
+    Lock.withLock(
+      body,
+      MultiLock.make([1, 2, 3].map((n) => Lock.make(`${n}`, { leaseTime: (n === 2 ? 1 : 2) * leaseMillis })))
+    )
 }
 
 const takesNoStep = (service: Service, { jump, on }: Effect.Success<typeof jumpingClock>, section: Section) =>
