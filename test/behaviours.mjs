@@ -106,6 +106,11 @@ const proved = [
     "23. 5000 tasks over 5 names take turns under each, need one subscribing connection, and leave no channel",
     [29]
   ],
+  [
+    "redisson/permitSemaphore.test.ts",
+    "185. a list released in two parts restores the counts; releasing it again is refused",
+    [180, 186]
+  ],
   ["simulation/kinds.ts", "plain locks and one that spins", [30]],
   ["simulation/kinds.ts", "readers and writers", [133]],
   ["simulation/kinds.ts", "anonymous permits", [166]],
@@ -183,7 +188,7 @@ const reasons = {
   28: "there are no topics here; the tests of the cluster and of Sentinel cover locks during a failover",
   35: "there are no listeners here; 27 shows that keyspace events announce the same",
   116: "here leaving a re-entry shortens no lease; a reader has one lease for all its holds",
-  182: "every acquisition here is asynchronous: 178 and 180 cover it",
+  182: "every acquisition here is asynchronous: 178 and 185 cover it",
   ...Object.fromEntries(Array.from({ length: 13 }, (_, i) => [139 + i, groupLocks]))
 }
 

@@ -5,7 +5,7 @@ import { Effect, Fiber } from "effect"
 import { Lock, PermitSemaphore, ReadWriteLock } from "effect-redis-lock"
 import { client, clientOf, locksOver } from "../kit/clients.ts"
 import { eventually, until } from "../kit/eventually.ts"
-import { loss } from "../kit/exits.ts"
+import { loss, storeError } from "../kit/exits.ts"
 import { enter } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { lockKey } from "../kit/server/conditions.ts"
@@ -42,7 +42,7 @@ testLive(
   }
 )
 
-testLive("Who held on a master that is gone learns it as soon as its successor answers", function* () {
+testLive("Who held on a dead master learns it as soon as its successor answers, where locks work again", function* () {
   const redis = yield* RedisSentinel.start({ sentinels: 3, downAfter: "500 millis" })
   const driver = IoRedis.layerSentinel({
     sentinels: redis.sentinels.map(({ url }) => url),
@@ -64,7 +64,12 @@ testLive("Who held on a master that is gone learns it as soon as its successor a
   )
   const unknown = yield* enter(far, "unknown")
   yield* master.kill
+  const error = storeError(yield* Effect.exit(far.run(Lock.withLock(Effect.void, "report", { waitTime: 0 }))))
+  assert.isTrue(error.isTransient, error.message)
   assert.strictEqual(loss(yield* unknown.exit).reason, "NotOwner")
   yield* until("the other lock is held", known.holding.isHeld)
   yield* known.finish
+  const section = yield* enter(far, "report", { persistent: true })
+  yield* lockKey(onReplica, "report", "there")
+  yield* section.finish
 })

@@ -27,33 +27,25 @@ testLive(
   }
 )
 
-for (const [what, leaseTime] of [
-  ["under the watchdog", undefined],
-  ["with a fixed lease", "5 minutes"]
-] as const) {
-  testLive(
-    `A server that restarts empty gives the lock to somebody else: a section ${what} learns it when its client has connected again, fails, and leaves the new holder alone`,
-    function* () {
-      const { redis, server } = yield* onServer()
-      const mine = yield* client(server)
-      const old = yield* enter(mine, "report", { leaseTime, deaf: true })
-      yield* server.restart
-      const other = yield* client(server)
-      const next = yield* enter(other, "report")
-      assert.isTrue(next.holding.token > old.holding.token)
-      yield* connected(mine)
-      assert.strictEqual(
-        loss(yield* soon("the loss is noticed", Effect.exit(old.holding.awaitLost))).reason,
-        "NotOwner"
-      )
-      yield* old.end
-      assert.strictEqual(loss(yield* old.exit).reason, "NotOwner")
-      yield* belongsTo(redis, "report", next.holding)
-      yield* next.holding.ensureHeld
-      yield* next.finish
-    }
-  )
-}
+testLive(
+  "A server that restarts empty gives the lock to somebody else: a section learns it when its client has connected again, fails, and leaves the new holder alone",
+  function* () {
+    const { redis, server } = yield* onServer()
+    const mine = yield* client(server)
+    const old = yield* enter(mine, "report", { deaf: true })
+    yield* server.restart
+    const other = yield* client(server)
+    const next = yield* enter(other, "report")
+    assert.isTrue(next.holding.token > old.holding.token)
+    yield* connected(mine)
+    assert.strictEqual(loss(yield* soon("the loss is noticed", Effect.exit(old.holding.awaitLost))).reason, "NotOwner")
+    yield* old.end
+    assert.strictEqual(loss(yield* old.exit).reason, "NotOwner")
+    yield* belongsTo(redis, "report", next.holding)
+    yield* next.holding.ensureHeld
+    yield* next.finish
+  }
+)
 
 testLive("A server that restarts empty wakes its waiters", function* () {
   const { redis, server } = yield* onServer()

@@ -2,11 +2,10 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisSentinel, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { Lock, type RedisLock } from "effect-redis-lock"
+import type { RedisLock } from "effect-redis-lock"
 import { pathOfThisRun } from "../kit/commandPath.ts"
 import { clientOf, locksOver } from "../kit/clients.ts"
 import { eventually, soon } from "../kit/eventually.ts"
-import { storeError } from "../kit/exits.ts"
 import { enter, queueUp } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { lockKey, subscribers } from "../kit/server/conditions.ts"
@@ -42,20 +41,6 @@ testLive(
     yield* next.finish
   }
 )
-
-testLive("After the death of the master that sentinels name, locks work on its successor", function* () {
-  const redis = yield* RedisSentinel.start({ sentinels: 3, downAfter: "500 millis" })
-  const client = yield* sentinelClient(redis)
-  yield* client.run(Lock.withLock(Effect.void, "report"))
-  const before = yield* redis.master
-  yield* before.kill
-  const error = storeError(yield* Effect.exit(client.run(Lock.withLock(Effect.void, "report", { waitTime: 0 }))))
-  assert.isTrue(error.isTransient, error.message)
-  const section = yield* enter(client, "report", { persistent: true })
-  const after = yield* bare(yield* redis.master)
-  yield* lockKey(after, "report", "there")
-  yield* section.finish
-})
 
 // on the plain path nobody listens for failovers
 it.live.skipIf(pathOfThisRun === "plain")("The master that sentinels name may change while a client asks for it", () =>
