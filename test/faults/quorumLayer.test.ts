@@ -7,7 +7,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
 import { Lock, RedisLock } from "effect-redis-lock"
 import { clientOf, locks } from "../kit/clients.ts"
-import { eventually } from "../kit/eventually.ts"
+import { eventually, until } from "../kit/eventually.ts"
 import { lockKey } from "../kit/server/conditions.ts"
 import { keyEverywhere, onServers, type Place } from "./quorumSite.ts"
 import { testLive } from "../kit/test.ts"
@@ -15,11 +15,10 @@ import { testLive } from "../kit/test.ts"
 // long enough for a busy machine
 const options = { watchdogLeaseTime: "5 seconds", fallbackInterval: "200 millis" } as const
 
-const quorumAt = (places: ReadonlyArray<Place>) =>
-  RedisLock.layerQuorum(
-    places.map(({ server }) => locks(server, options)),
-    { memberTimeout: "2 seconds" }
-  )
+const locksAt = ({ server }: Place) => locks(server, options)
+
+const quorumAt = (places: ReadonlyArray<Place>, layerAt = locksAt) =>
+  RedisLock.layerQuorum(places.map(layerAt), { memberTimeout: "2 seconds" })
 
 const connections = async ({ redis }: Place) => ((await redis.client("LIST")) as string).trim().split("\n").length
 
@@ -30,10 +29,17 @@ describe("the layer of a quorum", { concurrent: true }, () => {
       const places = yield* onServers(3)
       const absent = places[2]!
       yield* absent.server.kill
-      const quorum = yield* clientOf(quorumAt(places))
+      let attempts = 0
+      const counting = (place: Place) =>
+        Layer.unwrap(
+          Effect.sync(() => {
+            if (place === absent) attempts++
+            return locksAt(place)
+          })
+        )
+      const quorum = yield* clientOf(quorumAt(places, counting))
       assert.strictEqual(yield* quorum.run(Lock.withLock(Effect.succeed("two of three"), "ledger")), "two of three")
-      // several attempts to reach it fail
-      yield* Effect.sleep("1500 millis")
+      yield* until("several attempts to reach it have failed", () => attempts > 3)
       yield* absent.server.restart
       yield* eventually(
         "it takes part",

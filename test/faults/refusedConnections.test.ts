@@ -14,7 +14,7 @@ import { join } from "node:path"
 import { createServer as createTlsServer } from "node:tls"
 import { pathOfThisRun } from "../kit/commandPath.ts"
 import { client, clientOf, locksOver } from "../kit/clients.ts"
-import { eventually } from "../kit/eventually.ts"
+import { eventually, soon } from "../kit/eventually.ts"
 import { refusal, storeError } from "../kit/exits.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { onServer } from "../kit/server/onServer.ts"
@@ -293,15 +293,9 @@ describe("a layer that is closed while a server hangs in the middle of the hands
         const url = proxy.url.replace("://", "://locks:old@")
         yield* Layer.build(IoRedis.layer({ url, ioredis: { protocol, retryStrategy: () => 10 } }))
         yield* password("new")
-        yield* proxy.stall
+        const sent = yield* proxy.stallRepliesAfter((sent) => /hello|auth/i.test(sent))
         yield* proxy.dropConnections
-        yield* eventually(
-          "it connects again",
-          () => Effect.runPromise(proxy.connections),
-          (count) => count === 1
-        )
-        // the handshake is sent
-        yield* Effect.sleep(100)
+        yield* soon("the handshake is sent", sent)
       }).pipe(Effect.scoped)
       yield* proxy.resume
       yield* eventually(
