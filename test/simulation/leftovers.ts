@@ -4,10 +4,12 @@
 import { runCommand } from "./memory.ts"
 import type { Server } from "./network.ts"
 
-/** Keys that stay: tokens, labels of clients, how many permits are free, markers of grants, records, and until when readers were noted to hold. */
-export const isKept = (key: string): boolean =>
-  key === "permits" ||
-  key === "anonymous" ||
+/** Keys that stay for ever: how many permits are free, the counter of a fenced lock, and what a leader has proclaimed. */
+const staysForEver = (key: string): boolean =>
+  ["permits", "anonymous", "redisson_lock_token:{fenced}", "effect_redis_lock_record:{leader}:leader"].includes(key)
+
+/** Keys that stay for a while: tokens, labels of clients, markers of grants, records, and until when readers were noted to hold. */
+const staysForAWhile = (key: string): boolean =>
   [
     "redisson_lock_token",
     "effect_redis_lock_client",
@@ -15,6 +17,10 @@ export const isKept = (key: string): boolean =>
     "effect_redis_lock_readers",
     "effect_redis_lock_record"
   ].some((kept) => key.startsWith(kept))
+
+/** Whether a key may be there when all is over. */
+export const isKept = ({ db }: Server, key: string): boolean =>
+  staysForEver(key) || (staysForAWhile(key) && db.pttl(key) !== -1)
 
 /** How long the places of those who wait for a lock or for permits, and when others last had their turn of it, are kept after the last request for a place. */
 const placesLifeMillis = 60_000

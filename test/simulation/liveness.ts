@@ -10,12 +10,13 @@
  */
 import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
 import { Array as Arr, Cause, Effect, Exit, Fiber, Metric, References, Scheduler } from "effect"
-import { RedisLock } from "effect-redis-lock"
+import { LockLost, RedisLock } from "effect-redis-lock"
 import type { LockClient } from "../../packages/core/dist/internal/client/LockClient.js"
 import type { Service } from "../kit/testStore.ts"
 import { decidedBy } from "./decidedBy.ts"
 import { History } from "./history.ts"
 import { forgottenAfter, isKept, look, reap } from "./leftovers.ts"
+import { isGroundless } from "./losses.ts"
 import { between, clientOver, Link, type Observer, type Random, Server } from "./network.ts"
 import { VirtualTime } from "./virtualTime.ts"
 import { type Report, WorldFailure } from "./world.ts"
@@ -290,12 +291,17 @@ class LivenessWorld {
     })
   }
 
+  /** Whether a section may end like this: its lease outlives a broken connection, a slot that moves, and a minority of servers that fails. */
   #mayFail(cause: Cause.Cause<unknown>): boolean {
-    if (this.options.faults === undefined) return false
-    return cause.reasons.every(
-      (reason) =>
-        reason._tag === "Fail" && ["LockLost", "LockStoreError"].includes((reason.error as { _tag: string })._tag)
-    )
+    const { faults = [] } = this.options
+    if (!faults.includes("failover") && !faults.includes("errors")) return false
+    return cause.reasons.every((reason) => {
+      if (reason._tag !== "Fail") return false
+      const { error } = reason
+      return error instanceof LockLost
+        ? !isGroundless(this.servers, error)
+        : (error as { readonly _tag: string })._tag === "LockStoreError"
+    })
   }
 
   #enter(entering: Waiting): Effect.Effect<void> {
@@ -468,7 +474,7 @@ class LivenessWorld {
           if (free !== count) yield* this.fail(`${free} of ${count} permits of "${key}" are free in the end`)
         }
         for (const key of server.db.keys()) {
-          if (!isKept(key)) yield* this.fail(`"${key}" is left: ${JSON.stringify(look(server, key))}`)
+          if (!isKept(server, key)) yield* this.fail(`"${key}" is left: ${JSON.stringify(look(server, key))}`)
         }
       }
     })

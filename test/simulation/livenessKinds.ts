@@ -231,7 +231,7 @@ const hopeless = (name: "anonymous" | "permits"): Role =>
 
 export const livenessKinds: Readonly<Record<string, LivenessKind>> = {
   "a plain lock": { roles: [holder(Lock.make("a"))] },
-  "a fenced lock": { roles: [holder(FencedLock.make("a"))] },
+  "a fenced lock": { roles: [holder(FencedLock.make("fenced"))] },
   "a lock that is not reentrant": { roles: [holder(NonReentrantLock.make("a"))] },
   "a fair lock": { roles: [holder(FairLock.make("a"), { passes: never })] },
   "a plain lock that its minHold keeps": { roles: [keeping(Lock.make("a"), singleTurnsOfOthers)] },
@@ -301,7 +301,7 @@ export const livenessKinds: Readonly<Record<string, LivenessKind>> = {
     faults: ["break"]
   },
   "a plain lock and failovers": { roles: [holder(Lock.make("a"))], faults: ["failover"] },
-  "a fenced lock and failovers": { roles: [holder(FencedLock.make("a"))], faults: ["failover"] },
+  "a fenced lock and failovers": { roles: [holder(FencedLock.make("fenced"))], faults: ["failover"] },
   "a fair lock and failovers": { roles: [holder(FairLock.make("a"), { passes: anyNumber })], faults: ["failover"] },
   "several locks and failovers": { roles: [several("a", "b"), beside("a"), beside("b")], faults: ["failover"] },
   "readers and writers and failovers": { roles: [reader, writer], faults: ["failover"] },

@@ -1,7 +1,7 @@
 /**
  * A world of servers, clients and faults, decided by a seed, and what must hold in every world: only clients that may share a
- * lock are inside at the same time, tokens rise, nothing takes effect long after its sender gave up, and once the faults are over
- * every lock becomes free and no key is left, whatever still arrives.
+ * lock are inside at the same time, tokens rise, nobody is told of a loss while the servers keep what it holds, nothing takes effect long
+ * after its sender gave up, and once the faults are over every lock becomes free and no key is left, whatever still arrives.
  */
 import { randomOf } from "@effect-redis-lock/playground/VirtualTime"
 import {
@@ -25,6 +25,7 @@ import { History } from "./history.ts"
 import { injectFaults } from "./injectFaults.ts"
 import { playLatches } from "./latches.ts"
 import { forgottenAfter, isKept, look, reap } from "./leftovers.ts"
+import { isGroundless } from "./losses.ts"
 import {
   between,
   clientOver,
@@ -302,7 +303,8 @@ class World {
   #checkKeys(server: Server, what: string): void {
     if (!this.#leavesNothing) return
     for (const key of server.db.keys()) {
-      if (!isKept(key)) this.fail(`"${key}" ${what} on server ${server.number}: ${JSON.stringify(look(server, key))}`)
+      if (!isKept(server, key))
+        this.fail(`"${key}" ${what} on server ${server.number}: ${JSON.stringify(look(server, key))}`)
     }
   }
 
@@ -496,7 +498,7 @@ class World {
           for (const server of this.servers) {
             for (const key of server.db.keys()) {
               const left = `${key} ${JSON.stringify(look(server, key))}`
-              if (!isKept(key) && left.includes(clientId)) this.fail(`a client that has closed leaves ${left}`)
+              if (!isKept(server, key) && left.includes(clientId)) this.fail(`a client that has closed leaves ${left}`)
             }
           }
         })
@@ -711,8 +713,9 @@ class World {
         if (Exit.isSuccess(exit)) continue
         const failure = Exit.findErrorOption(exit)
         if (Option.isNone(failure)) return yield* this.fail(`a worker dies: ${Cause.pretty(exit.cause)}`)
-        if (failure.value._tag === "LockLost") report.lost++
-        else report.refused++
+        if (failure.value._tag !== "LockLost") report.refused++
+        else if (!isGroundless(this.servers, failure.value)) report.lost++
+        else return yield* this.fail(`${failure.value.owner} is told that it has lost what the server keeps for it`)
       }
     })
   }
