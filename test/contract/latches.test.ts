@@ -20,6 +20,7 @@ import { background } from "../kit/background.ts"
 import { asAnotherClient } from "../kit/anotherClient.ts"
 import { freshName } from "../kit/names.ts"
 import { closingSubscriptions } from "../kit/subscriptions.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 import { suitesOn } from "../kit/test.ts"
 
 const channelOf = (latch: string) => `redisson_countdownlatch__channel__{${latch}}`
@@ -138,13 +139,26 @@ const contract = <E0>(name: string, store: Layer.Layer<LockStore.LockStore, E0>,
       }).pipe(over(interfering))
     })
 
-    test("A latch is open for its waiters when it is deleted, or its key is gone", function* () {
+    test("A latch is open for its waiters when it is deleted", function* () {
       const latch = freshName("latch")
       yield* CountDownLatch.trySetCount(latch, 3)
       const waiter = yield* background(CountDownLatch.await(latch))
       yield* waiting(latch)
       assert.isTrue(yield* elsewhere(CountDownLatch.delete(latch)))
       yield* Fiber.join(waiter)
+    })
+
+    test("A latch whose key is gone, of which no message tells, is open for its waiters after the fallback interval", function* () {
+      const latch = freshName("latch")
+      yield* CountDownLatch.trySetCount(latch, 3)
+      yield* Effect.gen(function* () {
+        const waiter = yield* background(CountDownLatch.await(latch))
+        yield* waiting(latch)
+        // the message goes to another channel
+        const store = yield* LockStore.LockStore
+        yield* runOperation(store, "latch/delete", [latch, `silent:${latch}`], [store.publish])
+        yield* joined(waiter)
+      }).pipe(over((store) => store, "200 millis"))
     })
 
     test("Fibers that arrive while a latch is set again wait", function* () {

@@ -65,7 +65,7 @@ export const looking = ({
       const prefixed = RedisLock.layerFromStore({ ...options, keyPrefix: "app[1]:" })
       yield* Effect.gen(function* () {
         assert.isTrue(yield* Lock.isLocked(lock))
-        const names = yield* Stream.runCollect(Stream.map(Lock.list(`${lock.name}*`), ({ name }) => name))
+        const names = yield* Stream.runCollect(Stream.map(Lock.list(lock.name), ({ name }) => name))
         assert.deepStrictEqual(names, [lock.name])
         const bound = Lock.provide(make(lock.name), service)
         assert.isFalse(yield* Lock.isLocked(bound))
