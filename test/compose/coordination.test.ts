@@ -126,8 +126,11 @@ test("A quorum elects one leader, believes what it proclaims, and elects the nex
   // one of the two that are left has the older value
   assert.deepStrictEqual(yield* value, Option.some("b"))
   stores[1]!.isDown = false
+  stores[2]!.isDown = true
   yield* first.resign
-  const { term } = yield* Fiber.join(second)
+  const { term } = yield* joined(second)
   assert.isAbove(Number(term), Number(first.term))
+  // this one still has the second version of the first leader's
+  stores[2]!.isDown = false
   assert.deepStrictEqual(yield* value, Option.some("c"))
 })

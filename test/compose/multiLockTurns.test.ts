@@ -29,11 +29,12 @@ interface Place {
 const endedInVirtualTime = Effect.fnUntraced(function* <A, E>(
   title: string,
   fiber: Fiber.Fiber<A, E>,
-  patienceMillis = 60_000
+  patienceMillis = 60_000,
+  stepMillis = 50
 ) {
-  for (let passed = 0; fiber.pollUnsafe() === undefined; passed += 50) {
+  for (let passed = 0; fiber.pollUnsafe() === undefined; passed += stepMillis) {
     if (passed > patienceMillis) assert.fail(`${title}: not within ${patienceMillis} ms`)
-    yield* TestClock.adjust(50)
+    yield* TestClock.adjust(stepMillis)
   }
   return yield* Fiber.join(fiber)
 })
@@ -71,18 +72,23 @@ const counting = (millis: number) => {
   return { count, use }
 }
 
-/** How many sections of each of two members come between the request for both and its grant, while five clients use each without a pause. */
+/** How many sections of each of two members come between the request for both and its grant, while some clients use each without a pause. */
 const sectionsBetween = Effect.fnUntraced(function* (
   place: Place,
   names: readonly [string, string],
   {
     options,
-    own
-  }: { readonly options?: Lock.AcquireOptions; readonly own?: { readonly leaseTime: Duration.Input } } = {}
+    own,
+    users = 5
+  }: {
+    readonly options?: Lock.AcquireOptions
+    readonly own?: { readonly leaseTime: Duration.Input }
+    readonly users?: number
+  } = {}
 ) {
   const { count, use } = counting(place.sectionMillis)
   const [a, b] = [Lock.make(names[0]), Lock.make(names[1])]
-  for (const _ of [1, 2, 3, 4, 5]) {
+  for (let user = 0; user < users; user++) {
     const service = yield* clientOf(place)
     for (const lock of [a, b]) {
       yield* Effect.forkScoped(as(service)(Effect.forever(use(lock))), { startImmediately: true })
@@ -105,6 +111,13 @@ onEach("a lock of several is held after a few turns of each member that others u
     for (const sections of yield* sectionsBetween(place, names)) assert.isAtMost(sections, 6 * 5)
   })
 )
+
+test("memory: a lock of several is held in the end, however long the turns of those that use its members last", function* () {
+  const store = yield* storeOf(LockStore.layerMemory)
+  const ended: Place["ended"] = (title, fiber) => endedInVirtualTime(title, fiber, 7_200_000, 1000)
+  const between = yield* sectionsBetween({ store, sectionMillis: 20_000, ended }, ["a", "b"], { users: 2 })
+  for (const sections of between) assert.isAtMost(sections, 150)
+})
 
 test("memory: locks of several with the same members in different orders follow each other without a pause", function* () {
   const store = yield* storeOf(LockStore.layerMemory)

@@ -19,7 +19,17 @@ import {
   Semaphore
 } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { as, clientLayer, clientOf, quorumOf, type TestStore, testStore, testStores } from "../kit/testStore.ts"
+import { background } from "../kit/background.ts"
+import {
+  as,
+  clientLayer,
+  clientOf,
+  quorumOf,
+  type Service,
+  type TestStore,
+  testStore,
+  testStores
+} from "../kit/testStore.ts"
 import { runOperation } from "../kit/storeOperations.ts"
 import { test } from "../kit/test.ts"
 import { expectWarning } from "../run/logs.ts"
@@ -229,6 +239,26 @@ describe("the members of a quorum", () => {
       const free = Effect.forEach(stores, (store, i) => store.isFree(`app${i}:${lock.name}`))
       assert.deepStrictEqual(yield* Lock.withLock(free, red), [false, false, false])
       assert.deepStrictEqual(yield* free, [true, true, true])
+    }
+  })
+
+  test("A writer that waits for the readers of a quorum has its place at each member, whatever their prefixes", function* () {
+    const stores = yield* testStores(3)
+    const { readLock, writeLock } = ReadWriteLock.make("rw")
+    const client = Effect.forEach(stores, (store, i) => clientOf(store, { keyPrefix: `app${i}:` }))
+    const on = (services: ReadonlyArray<Service>, lock: Lock.Lock<RedisLock.RedisLock, any>) =>
+      RedLock.make(services.map((service) => Lock.provide(lock, service)))
+    const services = yield* client
+    yield* Lock.withLock(Effect.never, on(services, readLock)).pipe(background)
+    yield* TestClock.adjust("100 millis")
+    yield* Lock.withLock(Effect.void, on(yield* client, writeLock)).pipe(background)
+    yield* TestClock.adjust("1 second")
+    for (const service of services) {
+      const { waiters } = yield* as(service)(Lock.inspect(writeLock))
+      assert.deepStrictEqual(
+        waiters.map(({ mode }) => mode),
+        ["write"]
+      )
     }
   })
 

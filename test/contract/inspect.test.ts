@@ -68,6 +68,18 @@ for (const [title, store] of Object.entries(stores)) {
       assert.notStrictEqual(owners[1], owners[0])
     })
 
+    test("inspect shows all of more than a hundred who wait, whose labels it does not look up", function* () {
+      const name = freshName()
+      yield* Lock.scoped(FairLock.make(name))
+      yield* Effect.forkScoped(
+        Effect.forEach(Array.from({ length: 105 }), () => Lock.withLock(Effect.void, FairLock.make(name)), {
+          concurrency: "unbounded"
+        })
+      )
+      const { waiters } = yield* eventually("105 wait", Lock.inspect(name), ({ waiting }) => waiting === 105)
+      assert.strictEqual(new Set(waiters.map(({ owner }) => owner)).size, 105)
+    })
+
     test("inspect shows each reader's own lease, and the writer that waits for the readers", function* () {
       const name = freshName()
       const { readLock, writeLock } = ReadWriteLock.make(name)

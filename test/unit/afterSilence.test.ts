@@ -126,6 +126,37 @@ it.effect("A cluster that falls silent server by server holds up a scope for no 
   }).pipe(Effect.provide(noting(unconfirmed)))
 })
 
+it.effect("A cluster that falls silent once more holds up a scope for no more than one release timeout", () => {
+  const unconfirmed: Array<string> = []
+  return Effect.gen(function* () {
+    let silentBelow = 0
+    const store = clusterWith((yield* testStore()).store, (slot) => slot < silentBelow)
+    const run = as(yield* clientOf({ store }, { releaseTimeout: "5 seconds", watchdogLeaseTime: "5 minutes" }))
+    const [first, others] = [yield* Scope.make(), yield* Scope.make()]
+    yield* background(run(Scope.provide(Lock.scoped("a:0"), first)))
+    // the last one is released first
+    for (const slot of [20, 21, 22, 1]) {
+      yield* background(run(Scope.provide(Lock.scoped(`a:${slot}`), others)))
+      yield* TestClock.adjust(roundTripMillis)
+    }
+    silentBelow = 20
+    yield* background(Scope.close(first, Exit.void))
+    yield* TestClock.adjust("5 seconds")
+    for (const slot of [20, 21, 22]) yield* background(run(Effect.scoped(Lock.scoped(`b:${slot}`))))
+    yield* TestClock.adjust(10 * roundTripMillis)
+    silentBelow = 0
+    yield* background(run(Effect.scoped(Lock.scoped("b:0"))))
+    yield* TestClock.adjust(10 * roundTripMillis)
+    assert.deepStrictEqual(unconfirmed, ["a:0"])
+    silentBelow = 30
+    const closing = yield* background(Scope.close(others, Exit.void))
+    yield* TestClock.adjust("5.1 seconds")
+    const isClosed = closing.pollUnsafe() !== undefined
+    yield* TestClock.adjust("2 minutes")
+    assert.isTrue(isClosed)
+  }).pipe(Effect.provide(noting(unconfirmed)))
+})
+
 /** What a program holds beside locks at a silent server, whose releases answer. */
 const besides = {
   "locks at other servers of the cluster": (i: number) => Lock.scoped(`b:${20 + i}`),

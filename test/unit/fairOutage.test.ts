@@ -316,6 +316,17 @@ for (const others of ["nobody waits", "others wait"]) {
   })
 }
 
+test("A holder of a fair lock one of whose requests was lost keeps the lock for longer than that request may act", function* () {
+  const server = yield* testStore()
+  const lossy = losing(server.store, "fair_lock/acquire")
+  lossy.losesNext = true
+  const section = yield* background(as(yield* clientOf(lossy, patient))(Lock.withLock(Effect.never, lock)))
+  yield* pass(server.store.commandLifeMillis / 1000 + 5)
+  assert.lengthOf(lossy.lost, 1)
+  assert.isUndefined(section.pollUnsafe())
+  assert.isFalse(yield* server.isFree("a"))
+})
+
 test("A fair waiter's place that was given up during an outage is removed, whoever else waits there", function* () {
   const server = yield* testStore()
   const near = { ...server.store }

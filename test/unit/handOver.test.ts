@@ -120,6 +120,25 @@ describe("a lock that is handed over", () => {
     })
   }
 
+  test("A lock that is handed over before the first request of a waiter is answered is not missed where its channel is heard already", function* () {
+    const [server, holder] = yield* storeWith(patient)
+    let replyMillis = 0
+    const store = wrappedStore(server.store, ({ operation, run }) =>
+      operation === "lock/acquire" ? Effect.tap(run(), () => Effect.sleep(replyMillis)) : run()
+    )
+    const waiter = yield* clientOf({ store }, patient)
+    const wait = Effect.gen(function* () {
+      yield* Lock.withLock(Effect.sleep(50), "a").pipe(as(holder), background)
+      yield* TestClock.adjust(1)
+      const waiting = yield* Lock.withLock(Effect.void, "a").pipe(as(waiter), background)
+      yield* TestClock.adjust(500)
+      assert.isDefined(waiting.pollUnsafe())
+    })
+    yield* wait
+    replyMillis = 100
+    yield* wait
+  })
+
   test("Nobody is let in before the owner that a lock is kept for, as long as it is kept", function* () {
     const { entered, holder, lock, waiting } = yield* whileMessagesLie(() => 1900)
     yield* TestClock.adjust(2800)
@@ -457,18 +476,22 @@ describe("the message of a release is the grant", () => {
     })
   }
 
-  test("A waiter that cannot tell how old the message is asks, as long as it knows nothing of the server's clock", function* () {
-    const [server, holder] = yield* storeWith(patient)
-    const unknown = { ...server.store, longestSince: () => Number.POSITIVE_INFINITY }
-    const waiter = yield* clientOf({ store: unknown }, patient)
-    yield* Effect.sleep(1000).pipe(Lock.withLock("a"), as(holder), background)
-    yield* TestClock.adjust(1)
-    const waiting = yield* Lock.withLock(Effect.sleep(1), "a").pipe(as(waiter), background)
-    yield* TestClock.adjust(10)
-    server.operations.length = 0
-    yield* TestClock.adjust(1001)
-    yield* TestClock.adjust(10)
-    yield* Fiber.join(waiting)
-    assert.deepStrictEqual(server.operations, ["lock/release", "lock/acquire", "lock/release"])
-  })
+  for (const [why, since] of [
+    ["as long as it knows nothing of the server's clock", Number.POSITIVE_INFINITY],
+    ["where by what it knows of the server's clock it was sent in the future", -1]
+  ] as const)
+    test(`A waiter that cannot tell how old the message is asks, ${why}`, function* () {
+      const [server, holder] = yield* storeWith(patient)
+      const unknown = { ...server.store, longestSince: () => since }
+      const waiter = yield* clientOf({ store: unknown }, patient)
+      yield* Effect.sleep(1000).pipe(Lock.withLock("a"), as(holder), background)
+      yield* TestClock.adjust(1)
+      const waiting = yield* Lock.withLock(Effect.sleep(1), "a").pipe(as(waiter), background)
+      yield* TestClock.adjust(10)
+      server.operations.length = 0
+      yield* TestClock.adjust(1001)
+      yield* TestClock.adjust(10)
+      yield* Fiber.join(waiting)
+      assert.deepStrictEqual(server.operations, ["lock/release", "lock/acquire", "lock/release"])
+    })
 })

@@ -94,6 +94,21 @@ for (const [what, answer] of [
   })
 }
 
+test("A wait that runs out while the store is silent ends within 300 ms, without the label of the holder", function* () {
+  const [server, holder, waiter] = yield* storeWith({ label: "worker-3" }, { fallbackInterval: "1 hour" })
+  yield* Lock.scoped("a").pipe(as(holder))
+  const asking = Lock.withLock(Effect.void, "a", { waitTime: "2 seconds" })
+  const waiting = yield* asking.pipe(as(waiter), Effect.flip, background)
+  yield* TestClock.adjust("1900 millis")
+  server.delay = () => 10_000
+  yield* TestClock.adjust("400 millis")
+  const hasEnded = waiting.pollUnsafe() !== undefined
+  server.delay = () => 0
+  yield* TestClock.adjust("1 minute")
+  assert.strictEqual((yield* Fiber.join(waiting))._tag, "LockTimeout")
+  assert.isTrue(hasEnded)
+})
+
 for (const [how, isRefused] of [
   ["is interrupted", false],
   ["is refused", true]

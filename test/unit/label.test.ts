@@ -1,9 +1,11 @@
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { Lock, LockStore, RedisDriver, RedisLock } from "effect-redis-lock"
+import { TestClock } from "effect/testing"
 import { hostname } from "node:os"
 import { basename } from "node:path"
 import { attributesOf, recordSpans } from "../kit/spans.ts"
+import { as, storeWith } from "../kit/testStore.ts"
 import { test } from "../kit/test.ts"
 
 const labelOf = (options?: RedisLock.RedisLockOptions) =>
@@ -47,6 +49,18 @@ it.effect("The environment names the label", () =>
     assert.strictEqual(settings.label, "payments")
   }).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ REDIS_LOCK_LABEL: "payments" }))))
 )
+
+test("The label of a client that holds a lock for hours is known all the time, however slow Redis is to store it", function* () {
+  const [server, holder, other] = yield* storeWith({ label: "worker-3", watchdogLeaseTime: "1 day" }, {})
+  server.delay = (operation) => (operation === "client/set_label" ? 5 * 60_000 : 0)
+  yield* Lock.scoped("a").pipe(as(holder))
+  yield* TestClock.adjust("10 minutes")
+  for (let minutes = 10; minutes < 200; minutes++) {
+    const { holders } = yield* as(other)(Lock.inspect("a"))
+    assert.strictEqual(holders[0]!.label, "worker-3", `after ${minutes} minutes`)
+    yield* TestClock.adjust("1 minute")
+  }
+})
 
 test("A label that is no text, or longer than 256 characters, is refused", function* () {
   for (const label of [3 as unknown as string, "x".repeat(257)]) {

@@ -3,10 +3,11 @@
  * message lets nobody in.
  */
 import { assert, describe } from "@effect/vitest"
-import { Effect, Latch, Stream } from "effect"
-import { FairLock, Lock, ReadWriteLock, type RedisLock, Semaphore } from "effect-redis-lock"
+import { Effect, Latch, Queue, Stream } from "effect"
+import { FairLock, Lock, ReadWriteLock, type RedisDriver, type RedisLock, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
+import { runOperation } from "../kit/storeOperations.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
 import { type Store, wrappedStore } from "../kit/wrappedStore.ts"
 import { test } from "../kit/test.ts"
@@ -67,6 +68,24 @@ describe("a client whose messages come late", () => {
       assert.deepStrictEqual(history.slice(2), ["other enters", "other leaves", "waiter enters", "waiter leaves"])
     })
   }
+})
+
+test("A message that somebody else may have written keeps no waiter from a lock whose lease has ended", function* () {
+  const server = yield* testStore()
+  const said = yield* Queue.unbounded<RedisDriver.Signal>()
+  const subscribe: Store["subscribe"] = (channel) =>
+    channel.endsWith(":ours")
+      ? Stream.merge(server.store.subscribe(channel), Stream.fromQueue(said))
+      : server.store.subscribe(channel)
+  const client = yield* clientOf({ store: { ...server.store, subscribe } })
+  // its process has ended
+  yield* runOperation(server.store, "lock/acquire", ["a", "redisson_lock_token:{a}"], ["x:1", 10_000, 60_000])
+  const waiting = yield* Lock.withLock(Effect.void, "a").pipe(as(client), background)
+  yield* TestClock.adjust("5 seconds")
+  // so many milliseconds are to be the turn of others
+  yield* Queue.offer(said, { _tag: "Message", message: "1e12" })
+  yield* TestClock.adjust("6 seconds")
+  assert.isDefined(waiting.pollUnsafe())
 })
 
 /** Its messages are lost. */

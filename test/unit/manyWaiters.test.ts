@@ -10,7 +10,7 @@ import { type Awaited, awaited, type WaitFailure } from "../kit/awaited.ts"
 import { as, clientOf, storeWith, testStore } from "../kit/testStore.ts"
 import { type Outcome, wrappedStore } from "../kit/wrappedStore.ts"
 import { background } from "../kit/background.ts"
-import { testQuietly } from "../kit/test.ts"
+import { test, testQuietly } from "../kit/test.ts"
 
 const crowd = 3000
 /** A fair lock's grants each cost as much as all who wait. */
@@ -68,6 +68,24 @@ describe(`${crowd} fibers that wait for the same name`, () => {
       }
     )
   }
+})
+
+describe("a report of a fair lock, which names 32 waiters", () => {
+  test("A waiter with which the next report was to begin gets no place again once it has left", function* () {
+    const [, holder, service] = yield* storeWith({}, {})
+    const lock = FairLock.make("a")
+    yield* Lock.withLock(Effect.never, lock).pipe(as(holder), background)
+    const waiters = yield* Effect.forEach(Array.from({ length: 80 }), () =>
+      Effect.tap(Lock.withLock(Effect.void, lock).pipe(as(service), background), () => TestClock.adjust(1))
+    )
+    yield* TestClock.adjust("10 seconds")
+    // each report has begun with one of these
+    yield* Fiber.interruptAll(waiters.filter((_, i) => i % 2 === 0))
+    for (let passed = 0; passed < 10_000; passed += 100) {
+      yield* TestClock.adjust(100)
+      assert.strictEqual((yield* as(holder)(Lock.inspect(lock))).waiting, 40)
+    }
+  })
 })
 
 /** Lets fibers run, then some virtual time pass, until nothing is left to wait for. */

@@ -5,9 +5,10 @@ import { assert } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { PermitSemaphore, Semaphore } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
-import { permitPlaces } from "../../packages/core/dist/internal/store/keys.js"
+import { permitPlaces, semaphoreChannel } from "../../packages/core/dist/internal/store/keys.js"
+import { listenTo } from "../kit/storeOperations.ts"
 import { as, clientOf, storeWith, testStore } from "../kit/testStore.ts"
-import { wrappedStore } from "../kit/wrappedStore.ts"
+import { noting, wrappedStore } from "../kit/wrappedStore.ts"
 import { test } from "../kit/test.ts"
 import { background } from "../kit/background.ts"
 
@@ -141,6 +142,26 @@ test("A request for permits that fails for good, after it was denied, leaves no 
   const error = yield* Fiber.join(asking)
   assert.strictEqual(error._tag === "LockStoreError" ? error.reason : error._tag, "NoPermission")
   assert.isTrue(yield* server.isFree(places!), "nobody has a place")
+})
+
+test("A process that waits does not ask when only clients without places and an older place are told of a permit", function* () {
+  const { holder, server, wait } = yield* site
+  // as Redisson's clients do
+  yield* listenTo(server.store, semaphoreChannel("pool"))
+  yield* wait
+  yield* TestClock.adjust("1 second")
+  let asked = 0
+  const store = wrappedStore(
+    server.store,
+    noting(({ operation }) => void (operation === "semaphore/acquire" && asked++))
+  )
+  yield* Effect.forkChild(as(yield* clientOf({ store }, { fallbackInterval: "10 minutes" }))(forOneMinute))
+  yield* TestClock.adjust("1 second")
+  const before = asked
+  assert.isAbove(before, 0)
+  yield* Fiber.interrupt(holder)
+  yield* TestClock.adjust("1 second")
+  assert.strictEqual(asked, before)
 })
 
 test("A place that was given up while Redis was silent is not taken from fibers that have begun to wait since", function* () {

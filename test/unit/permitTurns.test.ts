@@ -107,3 +107,19 @@ for (const [kind, withPermits] of Object.entries(kinds)) {
     }
   })
 }
+
+test("Somebody who wants more permits than a Semaphore had gets them once it has more, though others of the process go on taking one each", function* () {
+  const client = yield* clientOf({ store: yield* memoryStore(0) }, { fallbackInterval: "5 seconds" })
+  yield* Effect.gen(function* () {
+    const loop = Effect.forever(Effect.sleep(500).pipe(kinds.Semaphore(1)))
+    for (let fiber = 0; fiber < 3; fiber++) {
+      yield* Effect.forkScoped(loop)
+      yield* TestClock.adjust(167)
+    }
+    const many = yield* Effect.forkScoped(Effect.void.pipe(kinds.Semaphore(5)))
+    yield* TestClock.adjust("4 seconds")
+    yield* Semaphore.addPermits("pool", 4)
+    yield* TestClock.adjust("5 seconds")
+    assert.isDefined(many.pollUnsafe())
+  }).pipe(Effect.provideService(RedisLock.RedisLock, client))
+})

@@ -114,6 +114,15 @@ test("A quorum of locks that belong to no service asks the service with which it
   assert.deepStrictEqual(yield* as(other)(Lock.withLock(taken, red)), [false, true])
 })
 
+test("A quorum of an even number of servers is refused while half of them cannot be reached", function* () {
+  for (const half of [1, 2]) {
+    const present = (yield* testStores(half)).map(({ store }) => clientLayer(store))
+    const away = present.map(() => Layer.effect(RedisLock.RedisLock, Effect.fail(unreachable("connect", "a server"))))
+    const error = yield* Effect.flip(Effect.scoped(Layer.build(RedisLock.layerQuorum([...present, ...away]))))
+    assert.strictEqual(error._tag, "LockStoreError")
+  }
+})
+
 test("A quorum reckons with the command timeout of a member that joins late", function* () {
   expectWarning(/^One server of the quorum cannot be reached yet/)
   const [first, second, third] = yield* testStores(3)

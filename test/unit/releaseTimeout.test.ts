@@ -190,6 +190,18 @@ test("A release is repeated in the foreground for as long as the release timeout
   assert.isTrue(Exit.isSuccess(yield* Fiber.join(section).pipe(Effect.exit)))
 })
 
+test("A release is repeated in the foreground no longer than its lease lasts, whatever the release timeout", function* () {
+  const [server, service] = yield* storeWith({ releaseTimeout: "10 seconds" })
+  const breaks = Effect.sync(() => void (server.isDown = true))
+  const section = yield* background(Effect.flip(as(service)(Lock.withLock(breaks, "a", { leaseTime: "2 seconds" }))))
+  yield* TestClock.adjust("2 seconds")
+  const error = section.pollUnsafe()
+  yield* TestClock.adjust("10 seconds")
+  assert.isDefined(error)
+  assert.strictEqual((yield* Fiber.join(section))._tag, "LockStoreError")
+  expectWarning(/^Could not release in time/)
+})
+
 test("A release that has run is no loss, although the server reports an error of the script", function* () {
   const server = yield* testStore()
   let releases = 0

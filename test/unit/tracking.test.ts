@@ -190,6 +190,22 @@ test("A key that changes all the time is verified at most every 50 ms", function
   assert.isAtMost(count, 21)
 })
 
+test("Keys of many readers that change all the time are verified the more rarely, the more readers there are", function* () {
+  const it = yield* site()
+  const names = Array.from({ length: 1000 }, (_, i) => `a:${i}`)
+  for (const name of names) yield* hold(it.client, ReadWriteLock.make(name).readLock)
+  yield* it.watched
+  it.operations.length = 0
+  for (let i = 0; i < 20; i++) {
+    for (const name of names) yield* it.tell(name)
+    yield* TestClock.adjust(50)
+  }
+  // twice for each verification
+  const count = it.count("client/track")
+  assert.isAtLeast(count, 6)
+  assert.isAtMost(count, 12)
+})
+
 test("A lock is watched once it is a second old", function* () {
   const it = yield* site()
   yield* hold(it.client, "a")

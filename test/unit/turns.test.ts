@@ -2,8 +2,8 @@
  * How many turns in a row a process has of a lock that it hands over to itself.
  */
 import { assert } from "@effect/vitest"
-import { Effect, Exit, Fiber } from "effect"
-import { Lock } from "effect-redis-lock"
+import { Effect, Exit, Fiber, Stream } from "effect"
+import { Lock, ReadWriteLock, type RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { background } from "../kit/background.ts"
 import { sectionUntilTold } from "../kit/sections.ts"
@@ -73,6 +73,27 @@ test("With a minHold that is longer than its sections a process has one turn, an
   for (let i = 3; i + 3 <= entered.length; i++) {
     assert.deepStrictEqual(entered.slice(i, i + 3).toSorted(), ["a", "b", "c"], entered.join(""))
   }
+})
+
+test("A reader that does not hear messages yet is let in before a writer of its process that asked later", function* () {
+  const { store } = yield* testStore()
+  const own = as(yield* clientOf({ store: { ...store, subscribe: () => Stream.never } }))
+  const { readLock, writeLock } = ReadWriteLock.make("a")
+  const entered: Array<string> = []
+  const enter = (who: string, lock: Lock.Lock<RedisLock.RedisLock, any>) =>
+    Effect.sync(() => entered.push(who)).pipe(
+      Effect.andThen(Effect.sleep(10)),
+      Lock.withLock(lock),
+      own,
+      background,
+      Effect.andThen(TestClock.adjust(10))
+    )
+  const section = yield* sectionUntilTold((body) => own(Lock.withLock(body, writeLock)))
+  yield* enter("reader", readLock)
+  yield* enter("writer", writeLock)
+  yield* section.end
+  yield* TestClock.adjust(100)
+  assert.deepStrictEqual(entered, ["reader", "writer"])
 })
 
 test("A process that nobody competes with loses no time when it has had its turns", function* () {
