@@ -153,6 +153,16 @@ const fixes = {
     fixed: 'if (!denial.owner.includes(":")) return undefined',
     broken: 'if (denial.owner === "") return undefined'
   },
+  "unlisted-master": {
+    file: "packages/ioredis/src/internal/clusterDriver.ts",
+    fixed: "Stream.fail(nodes.ended ?? nodes.noneFor(`the slots of ${address}`))",
+    broken: "Stream.empty"
+  },
+  "untold-by-a-master": {
+    file: "packages/ioredis/src/internal/clusterDriver.ts",
+    fixed: "Array.from(nodes.masters, invalidationsAt)",
+    broken: "[...nodes.masters].filter((server) => nodes.at(server) !== undefined).map(invalidationsAt)"
+  },
   "long-interval-of-a-writer": {
     file: `${internal}/options/ClientOptions.ts`,
     fixed: "writer: 3000,",

@@ -34,6 +34,7 @@ import { storeError } from "../kit/exits.ts"
 import { enter, queueUp, sectionUntilTold } from "../kit/sections.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { freshName } from "../kit/names.ts"
+import { expectWarning } from "../run/logs.ts"
 import { testLive, suitesOn } from "../kit/test.ts"
 
 /** The part of ioredis' Cluster that knows its nodes. */
@@ -124,6 +125,20 @@ suitesOn(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (tes
       return { application, driver: Context.get(driver, RedisDriver.RedisDriver) }
     })
 
+    /** The Cluster has lost its connection to that master, and forgets it until it may look up again which nodes there are. */
+    const forgets = Effect.fnUntraced(function* (application: Cluster, { port }: RedisServer.RedisServer) {
+      const refresh = application.refreshSlotsCache.bind(application)
+      application.refreshSlotsCache = () => {}
+      expectWarning(/^Lost the connection to Redis; connecting again\./)
+      const isKnown = () => application.nodes("master").find(({ options }) => options.port === port)
+      isKnown()!.disconnect()
+      yield* until("it is forgotten", () => isKnown() === undefined)
+      return Effect.sync(() => {
+        application.refreshSlotsCache = refresh
+        refresh()
+      })
+    })
+
     test("Each master of an application's own Cluster that is in use already counts as a server of its own", function* () {
       const cluster = yield* TheCluster
       const { driver } = yield* inUse
@@ -134,6 +149,43 @@ suitesOn(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (tes
       }
       assert.strictEqual(names.size, 3)
       assert.strictEqual(new Set([...names.values()].flatMap((all) => [...all])).size, 3)
+    })
+
+    test("A master to which a Cluster has no connection at the moment fails a scan, rather than to be left out", function* () {
+      const cluster = yield* TheCluster
+      const lock = freshName("cluster")
+      const { owner } = yield* mastersOf(cluster, lock)
+      const { application, driver } = yield* inUse
+      const client = yield* clientOf(locksOver(Layer.succeed(RedisDriver.RedisDriver, driver)))
+      const held = yield* enter(client, lock)
+      const names = Effect.map(client.run(Stream.runCollect(Lock.list())), (all) => all.map(({ name }) => name))
+      const remember = yield* forgets(application, owner)
+      const error = storeError(yield* Effect.exit(names))
+      assert.strictEqual(error.reason, "NotConnected")
+      assert.include(error.message, `no node is known to serve the slots of 127.0.0.1:${owner.port}`)
+      yield* remember
+      yield* eventually(
+        "it is listed",
+        Effect.orElseSucceed(names, (): ReadonlyArray<string> => []),
+        (names) => names.includes(lock)
+      )
+      yield* held.finish
+    })
+
+    test("A master to which a Cluster had no connection when reports of losses began tells of losses once there is one", function* () {
+      const cluster = yield* TheCluster
+      const { owner } = yield* mastersOf(cluster, freshName("cluster"))
+      const { application, driver } = yield* inUse
+      const remember = yield* forgets(application, owner)
+      yield* Effect.forkScoped(Stream.runDrain(driver.invalidations!))
+      yield* remember
+      const redis = yield* bare(owner)
+      yield* eventually(
+        "it would tell",
+        () => redis.pubsub("NUMSUB", "__redis__:invalidate") as Promise<ReadonlyArray<unknown>>,
+        ([, count]) => count === 1,
+        "1 minute"
+      )
     })
 
     test("A node that ioredis drops and adds again at once leaves nothing running at its former connection", function* () {

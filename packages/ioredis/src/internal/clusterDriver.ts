@@ -61,7 +61,7 @@ export const makeClusterDriver = (
     })
     yield* Effect.acquireRelease(
       Effect.sync(() => {
-        const relocate = () => subscriber.relocate(new Set(nodes.masters.map(({ client }) => addressOf(client))))
+        const relocate = () => subscriber.relocate(nodes.masters)
         cluster.on("refresh", relocate)
         return relocate
       }),
@@ -110,7 +110,7 @@ export const makeClusterDriver = (
       commandTimeoutMillis,
       clientFor: (key) => {
         const slot = hashSlot(key)
-        return nodes.ownerOf(slot)?.client ?? nodes.noneFor(slot)
+        return nodes.ownerOf(slot)?.client ?? nodes.noneFor(`slot ${slot}`)
       }
     })
     yield* Effect.acquireRelease(
@@ -122,13 +122,22 @@ export const makeClusterDriver = (
       (watcher) => Effect.sync(() => nodes.watchers.delete(watcher))
     )
     log.open()
-    yield* warnOfServers(nodes.masters, warnings, commandTimeout)
+    yield* warnOfServers(
+      [...nodes.masters].flatMap((address) => nodes.at(address) ?? []),
+      warnings,
+      commandTimeout
+    )
     return {
       eval: RedisDriver.evalOf(evalUnsafe),
       subscribe: RedisDriver.subscribeOf(subscriber.subscribe),
       scan: (pattern, type) =>
         Stream.suspend(() => Stream.fromIterable(nodes.masters)).pipe(
-          Stream.flatMap((node) => scanOf(node, commandTimeout)(pattern, type))
+          Stream.flatMap((address) => {
+            const node = nodes.at(address)
+            if (node !== undefined) return scanOf(node, commandTimeout)(pattern, type)
+            nodes.refresh()
+            return Stream.fail(nodes.ended ?? nodes.noneFor(`the slots of ${address}`))
+          })
         ),
       sharesSubscriptions: true,
       publish: sharded ? "SPUBLISH" : "PUBLISH",
@@ -140,10 +149,7 @@ export const makeClusterDriver = (
       invalidations: Stream.make(undefined).pipe(
         Stream.concat(reconnectsOf((onSuccession) => watch(() => {}, onSuccession))),
         Stream.switchMap(() =>
-          Stream.mergeAll(
-            nodes.masters.map(({ client }) => invalidationsAt(addressOf(client))),
-            { concurrency: "unbounded" }
-          )
+          Stream.mergeAll(Array.from(nodes.masters, invalidationsAt), { concurrency: "unbounded" })
         )
       )
     }

@@ -64,7 +64,7 @@ export class ClusterScriptCommand extends ScriptCommand {
       case "connect":
         break
       default:
-        this.refuse(this.#nodes.ended ?? node?.connection.notConnected ?? this.#nodes.noneFor(this.#slot))
+        this.refuse(this.#nodes.ended ?? node?.connection.notConnected ?? this.#nodes.noneFor(`slot ${this.#slot}`))
         this.#nodes.refresh()
     }
   }

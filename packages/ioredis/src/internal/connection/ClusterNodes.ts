@@ -36,7 +36,7 @@ interface Node {
 
 export const addressOf = (node: Redis): string => `${node.options.host}:${node.options.port}`
 
-const mastersOf = (cluster: Cluster): string => cluster.nodes("master").map(addressOf).toSorted().join(" ")
+const shown = (masters: ReadonlySet<string>): string => [...masters].toSorted().join(" ")
 
 /**
  * Which node serves which slot, according to ioredis' Cluster, and the Cluster's own connections to the nodes.
@@ -65,7 +65,7 @@ export class ClusterNodes {
     this.cluster = cluster
     this.#hasEnded = cluster.status === "end"
     this.#options = options
-    this.#masters = mastersOf(cluster)
+    this.#masters = shown(this.masters)
   }
 
   static make(cluster: Cluster, options: Options): Effect.Effect<ClusterNodes, never, Scope.Scope> {
@@ -99,8 +99,10 @@ export class ClusterNodes {
     return this.#options.path
   }
 
-  get masters(): ReadonlyArray<CommandWriter> {
-    return this.cluster.nodes("master").flatMap((node) => this.at(addressOf(node)) ?? [])
+  /** The addresses of the masters, also of those to which there is no connection now: ioredis forgets such a node until its next refresh. */
+  get masters(): ReadonlySet<string> {
+    const { slots } = this.cluster
+    return new Set([...this.cluster.nodes("master").map(addressOf), ...slots.flatMap(([master]) => master ?? [])])
   }
 
   at(address: string): CommandWriter | undefined {
@@ -128,14 +130,14 @@ export class ClusterNodes {
     return this.#options.timeoutMillis !== undefined
   }
 
-  /** The failure of a command whose slot no node serves. */
-  noneFor(slot: number): RedisDriver.RedisDriverError {
+  /** The failure of a command for slots that no node serves. */
+  noneFor(slots: string): RedisDriver.RedisDriverError {
     const failure = this.#failure
     if (failure !== undefined && isLasting(failure)) return failure
     const why = failure === undefined ? "" : `: ${(failure.cause as Error).message}`
     return new RedisDriver.RedisDriverError({
       reason: "NotConnected",
-      cause: new Error(`no node is known to serve slot ${slot}${why}`)
+      cause: new Error(`no node is known to serve ${slots}${why}`)
     })
   }
 
@@ -207,7 +209,7 @@ export class ClusterNodes {
     this.#moved.clear()
     this.#failure = undefined
     this.#options.log.ready("cluster", { name: "commands", server: "the cluster" })
-    const masters = mastersOf(this.cluster)
+    const masters = shown(this.masters)
     if (masters === this.#masters) return
     this.#masters = masters
     for (const { onSuccession } of this.watchers) onSuccession?.()
