@@ -163,6 +163,11 @@ const fixes = {
     fixed: "Array.from(nodes.masters, invalidationsAt)",
     broken: "[...nodes.masters].filter((server) => nodes.at(server) !== undefined).map(invalidationsAt)"
   },
+  "silent-master": {
+    file: "packages/ioredis/src/internal/connection/connecting.ts",
+    fixed: `Promise.any(cluster.nodes("master").map(ask))`,
+    broken: `Promise.any(cluster.nodes("master").slice(0, 1).map(ask))`
+  },
   "long-interval-of-a-writer": {
     file: `${internal}/options/ClientOptions.ts`,
     fixed: "writer: 3000,",

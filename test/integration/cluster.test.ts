@@ -1,5 +1,5 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { RedisServer } from "@effect-redis-lock/testing"
+import { RedisCluster, RedisServer, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, describe } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import {
@@ -489,7 +489,8 @@ suitesOn(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (tes
       const scope = yield* Scope.make()
       const nodes = IoRedis.layerCluster({
         nodes: cluster.urls,
-        warnings: [],
+        // to ask them would connect to all masters
+        ...({ shardedPubSub: "on", warnings: [] } as const),
         connectTimeout: "1 minute",
         commandTimeout: "1 minute"
       })
@@ -549,6 +550,27 @@ describe("a cluster that is not there", () => {
     const server = yield* RedisServer.start()
     const error = yield* Effect.flip(Layer.build(IoRedis.layerCluster({ nodes: [server.url] })))
     assert.match(error.message, /cluster support disabled/)
+  })
+})
+
+describe("a cluster of which only one master answers", () => {
+  testLive("A cluster layer is built if one master answers", function* () {
+    const cluster = yield* RedisCluster.start()
+    for (const node of cluster.nodes) {
+      const redis = yield* bare(node)
+      yield* Effect.promise(() => redis.call("ACL", "SETUSER", "locks", "on", ">secret", "~*", "&*", "+@all"))
+    }
+    // ioredis names them in the order of their slots, but for its startup node: not under the address by which that is one
+    const last = yield* cluster.ownerOf(16383)
+    const startup = yield* TcpProxy.make({ target: last })
+    for (const node of cluster.nodes) if (node !== last) yield* node.pause
+    const layer = IoRedis.layerCluster({
+      nodes: [`redis://locks:secret@${startup.host}:${startup.port}`],
+      // no time-out comes to its help
+      ...{ commandTimeout: "1 hour", connectTimeout: "1 hour", warnings: [] }
+    })
+    const driver = yield* soon("it is built", Layer.build(layer), "1 minute")
+    assert.strictEqual(Context.get(driver, RedisDriver.RedisDriver).publish, "SPUBLISH")
   })
 })
 

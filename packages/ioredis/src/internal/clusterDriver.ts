@@ -10,6 +10,7 @@ import { BlockingConnections } from "./connection/BlockingConnections.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
 import { Connection } from "./connection/Connection.ts"
 import type { ConnectionLog } from "./connection/ConnectionLog.ts"
+import { firstAnswer } from "./connection/connecting.ts"
 import { makeEvalOnCluster } from "./command/ClusterScriptCommand.ts"
 import { failureOf } from "./command/failure.ts"
 import { hashSlot } from "./command/hashSlot.ts"
@@ -163,24 +164,21 @@ export const usesShardedPubSub = (
   wanted === "auto" ? knowsShardedPubSub(cluster) : Effect.succeed(wanted === "on")
 
 /**
- * Asks the first node that answers, as Redisson does: it supports sharded pub/sub unless it refuses the command. A node that is busy or
- * loading says nothing about that, and a wrong answer would last as long as the process.
+ * Believes the first master that answers: it supports sharded pub/sub unless it refuses the command. One that is busy or loading says nothing
+ * about that, and a wrong answer would last as long as the process.
  */
 const knowsShardedPubSub = (cluster: Cluster): Effect.Effect<boolean, RedisDriver.RedisDriverError> =>
   Effect.tryPromise({
-    try: async () => {
-      let failure: unknown = new Error("Stream isn't writeable: no node of the cluster is known")
-      for (const node of cluster.nodes("master")) {
+    try: () =>
+      firstAnswer(cluster, async (node) => {
         try {
           await node.call("PUBSUB", "SHARDNUMSUB")
           return true
         } catch (error) {
           const { reason } = failureOf(error)
           if ((error as Error).name === "ReplyError" && (reason === "Failed" || reason === "NoPermission")) return false
-          failure = error
+          throw error
         }
-      }
-      throw failure
-    },
+      }),
     catch: (error) => failureOf(error)
   })

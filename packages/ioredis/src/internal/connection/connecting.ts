@@ -73,6 +73,12 @@ export const connectCluster = (
     )
   })
 
+/** Asks all masters at once: one that is silent must not keep the others from serving. Rejects if none of them gives an answer. */
+export const firstAnswer = <A>(cluster: Cluster, ask: (master: Redis) => Promise<A>): Promise<A> =>
+  Promise.any(cluster.nodes("master").map(ask)).catch(({ errors: [failure] }: AggregateError) => {
+    throw failure ?? new Error("Stream isn't writeable: no node of the cluster is known")
+  })
+
 /**
  * Fails if a cluster that has just been connected refuses the password: ioredis 5.3 takes a node for ready before it has replied to
  * AUTH, and believes the slots of a node that has let it in as the default user.
@@ -80,19 +86,23 @@ export const connectCluster = (
 export const checkPassword = (
   cluster: Cluster,
   { password }: RedisOptions
-): Effect.Effect<void, RedisDriver.RedisDriverError> =>
-  password === undefined
-    ? Effect.void
-    : Effect.tryPromise({
-        try: async () => void (await cluster.nodes("master")[0]?.ping()),
-        catch: (error) => failureOf(error, hiding([password]))
-        // any other failure of that node is not the cluster's
-      }).pipe(
-        Effect.catchIf(
-          ({ reason }) => reason !== "NotAuthenticated",
-          () => Effect.void
-        )
-      )
+): Effect.Effect<void, RedisDriver.RedisDriverError> => {
+  if (password === undefined) return Effect.void
+  const refusalOf = (node: Redis) =>
+    node.ping().then(
+      () => undefined,
+      (error: unknown) => {
+        const failure = failureOf(error, hiding([password]))
+        if (failure.reason === "NotAuthenticated") return failure
+        throw error
+      }
+    )
+  return Effect.tryPromise(() => firstAnswer(cluster, refusalOf)).pipe(
+    // any other failure of the nodes is not the cluster's
+    Effect.orElseSucceed(() => undefined),
+    Effect.flatMap((refusal) => (refusal === undefined ? Effect.void : Effect.fail(refusal)))
+  )
+}
 
 /** Fails with the problem of the first startup node: a cluster knows only that no node answered. */
 const askWhy = ({
