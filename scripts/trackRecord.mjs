@@ -168,6 +168,11 @@ const fixes = {
     fixed: `Promise.any(cluster.nodes("master").map(ask))`,
     broken: `Promise.any(cluster.nodes("master").slice(0, 1).map(ask))`
   },
+  "other-addresses": {
+    file: "packages/ioredis/src/internal/connection/ClusterNodes.ts",
+    fixed: "this.#isOurs ? this.#onRefreshEnd : undefined",
+    broken: "undefined"
+  },
   "long-interval-of-a-writer": {
     file: `${internal}/options/ClientOptions.ts`,
     fixed: "writer: 3000,",

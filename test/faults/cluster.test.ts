@@ -1,7 +1,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { RedisCluster } from "@effect-redis-lock/testing"
+import { RedisCluster, TcpProxy } from "@effect-redis-lock/testing"
 import { assert, it, type Vitest } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Ref, type Scope, Stream } from "effect"
+import { Effect, Exit, Fiber, Layer, Ref, Scope, Stream } from "effect"
 import { type AcquireError, Lock, LockLost, LockStoreError, LockTimeout, RedisDriver } from "effect-redis-lock"
 import { Cluster, type Redis } from "ioredis"
 import { clientOf, locksOver } from "../kit/clients.ts"
@@ -346,6 +346,29 @@ it.layer(TheCluster.layer(hasIPv6 ? ofIPv6 : {}), { excludeTestServices: true })
   it.effect.skipIf(!hasIPv6)("A redirection to an IPv6 address that begins with a colon is followed at once", () =>
     followsRedirection()
   )
+})
+
+test("A cluster all of whose nodes have come back at other addresses is found again by its startup node", function* () {
+  const former = yield* RedisCluster.start({ replicas: 1 })
+  const redis = yield* bare(former.nodes[0]!)
+  yield* eventually(
+    "replicas are named, to which nobody connects",
+    () => redis.cluster("SLOTS") as Promise<ReadonlyArray<ReadonlyArray<unknown>>>,
+    (ranges) => ranges.every(({ length }) => length === 4)
+  )
+  const scope = yield* Scope.make()
+  const startup = yield* Scope.provide(TcpProxy.make({ target: former.nodes[0]! }), scope)
+  const client = yield* clientOf(
+    locksOver(IoRedis.layerCluster({ nodes: [startup.url], connectTimeout: "1 minute" }), patient)
+  )
+  const lock = freshName()
+  yield* client.run(Lock.withLock(Effect.void, lock))
+  yield* Effect.forEach(former.nodes, (node) => node.kill)
+  yield* Scope.close(scope, Exit.void)
+  const waiter = yield* queueUp(client, lock)
+  const { nodes } = yield* RedisCluster.start()
+  yield* TcpProxy.make({ target: nodes[0]!, port: startup.port })
+  yield* (yield* waiter.entered).finish
 })
 
 test("While no node of a cluster answers, requests fail as transient, and a waiter waits on", function* () {

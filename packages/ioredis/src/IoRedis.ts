@@ -589,7 +589,8 @@ export interface FromClientOptions extends Pick<IoRedisOptions, "fastPath" | "wa
  * refused its database, or if that cannot be told of a database other than 0, building the layer fails.
  *
  * Where the application has turned on CLIENT TRACKING on the client for a cache of its own, that stays as it is, and holders notice at their
- * next renewal, rather than at once, that somebody has deleted their lock.
+ * A `Cluster` of the application does not find its nodes again where all of them have come back at other addresses at once, unless it has been
+ * connected to each of them, replicas included. {@link layerCluster} does.
  *
  * Once the client has ended (`disconnect()`, `quit()`, a `retryStrategy` that gives up) commands and waiters fail with `Closed`, which
  * is not transient, and a warning is logged; after `connect()` they work again. Close the layer first, then the client.

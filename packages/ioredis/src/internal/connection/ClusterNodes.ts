@@ -154,10 +154,21 @@ export class ClusterNodes {
         this.#timer = undefined
         this.#refreshedAt = performance.now()
         // a cluster that is reconnecting refreshes them anyway
-        if (this.cluster.status === "ready") this.cluster.refreshSlotsCache()
+        if (this.cluster.status === "ready")
+          this.cluster.refreshSlotsCache(this.#isOurs ? this.#onRefreshEnd : undefined)
       },
       Math.max(0, this.#refreshedAt + REFRESH_PAUSE_MILLIS - performance.now())
     ).unref()
+  }
+
+  /**
+   * All nodes may have other addresses by now. ioredis asks the startup nodes for them only once it has dropped all others, and it never drops those
+   * to which it has not connected, such as replicas.
+   */
+  readonly #onRefreshEnd = (error?: Error | null): void => {
+    const nodes = this.cluster.nodes()
+    if (!error || this.cluster.status !== "ready" || nodes.length === 0) return
+    if (nodes.every(({ status }) => status !== "ready")) this.cluster.disconnect(true)
   }
 
   readonly #add = (redis: Redis): void => {
