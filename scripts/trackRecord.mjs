@@ -173,6 +173,11 @@ const fixes = {
     fixed: "this.#isOurs ? this.#onRefreshEnd : undefined",
     broken: "undefined"
   },
+  "host-down": {
+    file: "packages/core/src/RedisDriver.ts",
+    fixed: "EHOST(UNREACH|DOWN)",
+    broken: "EHOSTUNREACH"
+  },
   "long-interval-of-a-writer": {
     file: `${internal}/options/ClientOptions.ts`,
     fixed: "writer: 3000,",
@@ -362,7 +367,7 @@ const fixes = {
   },
   "unreachable-meanwhile": {
     file: "packages/core/src/RedisDriver.ts",
-    fixed: '[/\\b(read|write) E(HOST|NET)UNREACH\\b/, "ConnectionLost"],',
+    fixed: '[/\\b(read|write) E(HOST|NET)(UNREACH|DOWN)\\b/, "ConnectionLost"],',
     broken: ""
   },
   "errors-of-bun": {

@@ -245,9 +245,9 @@ const codes: ReadonlyArray<readonly [RegExp, StoreReason]> = [
     "NotConnected"
   ],
   // not while connecting
-  [/\b(read|write) E(HOST|NET)UNREACH\b/, "ConnectionLost"],
+  [/\b(read|write) E(HOST|NET)(UNREACH|DOWN)\b/, "ConnectionLost"],
   [
-    /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EMFILE|ENFILE|connect ENOENT|max number of clients|sentinels are unreachable|refresh slots cache|startup nodes is available/,
+    /ECONNREFUSED|ENOTFOUND|EAI_(AGAIN|FAIL)|EHOST(UNREACH|DOWN)|ENETUNREACH|EADDRNOTAVAIL|E[MN]FILE|ENOBUFS|ENOMEM|connect (ENOENT|EAGAIN)|max number of clients|sentinels are unreachable|refresh slots cache|startup nodes is available/,
     "ConnectionRefused"
   ],
   // "timeout" alone is what ioredis says of a cluster's node that did not name its slots in time
