@@ -178,6 +178,11 @@ const fixes = {
     fixed: "EHOST(UNREACH|DOWN)",
     broken: "EHOSTUNREACH"
   },
+  "refused-label": {
+    file: "packages/core/src/internal/client/Presence.ts",
+    fixed: "isFinal(stored.failure)",
+    broken: "!stored.failure.isTransient"
+  },
   "long-interval-of-a-writer": {
     file: `${internal}/options/ClientOptions.ts`,
     fixed: "writer: 3000,",

@@ -1,11 +1,12 @@
 import { assert, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Layer } from "effect"
+import { ConfigProvider, Effect, Fiber, Layer } from "effect"
 import { Lock, LockStore, RedisDriver, RedisLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { hostname } from "node:os"
 import { basename } from "node:path"
+import { background } from "../kit/background.ts"
 import { attributesOf, recordSpans } from "../kit/spans.ts"
-import { as, storeWith } from "../kit/testStore.ts"
+import { as, clientOf, storeWith, testStore } from "../kit/testStore.ts"
 import { test } from "../kit/test.ts"
 
 const labelOf = (options?: RedisLock.RedisLockOptions) =>
@@ -59,6 +60,25 @@ test("The label of a client that holds a lock for hours is known all the time, h
     const { holders } = yield* as(other)(Lock.inspect("a"))
     assert.strictEqual(holders[0]!.label, "worker-3", `after ${minutes} minutes`)
     yield* TestClock.adjust("1 minute")
+  }
+})
+
+test("A label that the server refuses for now, such as when it is full, is stored later, and one that it will never store is given up", function* () {
+  for (const [reason, isStored] of [
+    ["OutOfMemory", true],
+    ["PersistenceFailed", true],
+    ["NoPermission", false]
+  ] as const) {
+    const store = yield* testStore()
+    store.reason = reason
+    store.refuses = (operation) => operation === "client/set_label"
+    const client = yield* clientOf(store)
+    const section = yield* Effect.never.pipe(Lock.withLock("a"), as(client), background)
+    yield* TestClock.adjust("2 seconds")
+    store.refuses = () => false
+    yield* TestClock.adjust("2 seconds")
+    assert.strictEqual(store.operations.includes("client/set_label"), isStored, reason)
+    yield* Fiber.interrupt(section)
   }
 })
 

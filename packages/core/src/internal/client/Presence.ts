@@ -5,6 +5,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { clientLabelKey } from "../store/keys.ts"
+import { isFinal } from "../store/failures.ts"
 import { removeLabel, setLabel } from "../store/operations/client.ts"
 import type { LockClient } from "./LockClient.ts"
 
@@ -41,7 +42,7 @@ export class Presence {
     while (leases.size > 0 || lines.size > 0) {
       this.#mayBeStored = true
       const stored = yield* Effect.result(run(command))
-      if (Result.isFailure(stored) && !stored.failure.isTransient) {
+      if (Result.isFailure(stored) && isFinal(stored.failure)) {
         this.#mayBeStored = false
         return yield* Effect.logDebug(
           "Others cannot see the label of this client: it could not be stored.",
