@@ -183,6 +183,11 @@ const fixes = {
     fixed: "isFinal(stored.failure)",
     broken: "!stored.failure.isTransient"
   },
+  "moved-channel": {
+    file: "packages/ioredis/src/internal/subscriber.ts",
+    fixed: `const link = this.#links.get(channel.server ?? "")`,
+    broken: "const link = channel.requested ? channel.link : undefined"
+  },
   "long-interval-of-a-writer": {
     file: `${internal}/options/ClientOptions.ts`,
     fixed: "writer: 3000,",

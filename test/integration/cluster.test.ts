@@ -17,7 +17,7 @@ import {
   Semaphore,
   SpinLock
 } from "effect-redis-lock"
-import { Cluster } from "ioredis"
+import { Cluster, type Redis } from "ioredis"
 import { readFile } from "node:fs/promises"
 import {
   applicationInUse,
@@ -36,6 +36,7 @@ import { bare } from "../kit/server/bareRedis.ts"
 import { freshName } from "../kit/names.ts"
 import { expectWarning } from "../run/logs.ts"
 import { testLive, suitesOn } from "../kit/test.ts"
+import { undisturbed } from "../kit/undisturbed.ts"
 
 /** The part of ioredis' Cluster that knows its nodes. */
 interface Pool {
@@ -119,11 +120,12 @@ suitesOn(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (tes
   })
 
   describe("an application's own Cluster that is in use already", () => {
-    const inUse = Effect.gen(function* () {
+    const inUseWith = Effect.fnUntraced(function* (options?: IoRedis.FromClientOptions) {
       const application = yield* applicationInUse(yield* TheCluster)
-      const driver = yield* Layer.build(Layer.fresh(IoRedis.fromClient(application, { warnings: [] })))
+      const driver = yield* Layer.build(Layer.fresh(IoRedis.fromClient(application, { warnings: [], ...options })))
       return { application, driver: Context.get(driver, RedisDriver.RedisDriver) }
     })
+    const inUse = inUseWith()
 
     /** The Cluster has lost its connection to that master, and forgets it until it may look up again which nodes there are. */
     const forgets = Effect.fnUntraced(function* (application: Cluster, { port }: RedisServer.RedisServer) {
@@ -186,6 +188,56 @@ suitesOn(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (tes
         ([, count]) => count === 1,
         "1 minute"
       )
+    })
+
+    test("A channel that ends just after another one's slot has moved is given up at the server", function* () {
+      const cluster = yield* TheCluster
+      const lock = freshName("cluster")
+      const { owner } = yield* mastersOf(cluster, lock)
+      const { application, driver } = yield* inUse
+      const node = application.nodes("master").find(({ options }) => options.port === owner.port)!
+      const duplicate = node.duplicate.bind(node)
+      const duplicates: Array<Redis> = []
+      node.duplicate = (options) => {
+        const made = duplicate(options)
+        duplicates.push(made)
+        return made
+      }
+      const listener = yield* Effect.forkScoped(Stream.runDrain(driver.subscribe(channelOf(lock))))
+      yield* shardSubscribers(owner, lock, 1)
+      // what ioredis says of any channel
+      for (const made of duplicates) made.emit("moved")
+      yield* Fiber.interrupt(listener)
+      yield* shardSubscribers(owner, lock, 0)
+    })
+
+    test("A subscription that is refused because its slot has moved keeps its connection", function* () {
+      const commandTimeout = 600
+      yield* undisturbed(commandTimeout, function* (watch) {
+        const cluster = yield* TheCluster
+        const lock = freshName("cluster")
+        const { other, owner, slot } = yield* mastersOf(cluster, lock)
+        const redis = yield* bare(owner)
+        yield* watch(redis)
+        const { application, driver } = yield* inUseWith({ commandTimeout })
+        application.refreshSlotsCache = () => {}
+        yield* cluster.moveSlot(slot, other)
+        yield* Effect.promise(() => redis.config("RESETSTAT"))
+        yield* Effect.forkScoped(Stream.runDrain(driver.subscribe(channelOf(lock))))
+        // the pauses between them grow: the sixth comes long after a connection that has gone silent would have been replaced
+        const afterRefusals = (count: number) =>
+          eventually(
+            `it is refused ${count} times`,
+            async () => Number(/errorstat_MOVED:count=(\d+)/.exec(await redis.info("errorstats"))?.[1] ?? 0),
+            (refusals) => refusals >= count
+          ).pipe(
+            Effect.andThen(Effect.promise(() => redis.client("LIST"))),
+            Effect.map((list) => /^id=(\d+) .* cmd=ssubscribe /m.exec(String(list))?.[1])
+          )
+        const first = yield* afterRefusals(1)
+        assert.isDefined(first)
+        assert.strictEqual(yield* afterRefusals(6), first)
+      })
     })
 
     test("A node that ioredis drops and adds again at once leaves nothing running at its former connection", function* () {

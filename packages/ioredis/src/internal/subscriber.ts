@@ -157,7 +157,9 @@ export class Subscriber {
       if (this.#channels.get(channel.name) !== channel) continue
       if (channel.listeners.size === 0) {
         this.#channels.delete(channel.name)
-        if (channel.requested) batch(channel.link!, channel.name).unwanted.push(channel.name)
+        // also of one that is to be requested again: the server may have it still
+        const link = this.#links.get(channel.server ?? "")
+        if (link !== undefined) batch(link, channel.name).unwanted.push(channel.name)
         this.#detach(channel)
       } else if (!channel.requested) {
         const link = this.#attach(channel)
@@ -284,6 +286,8 @@ export class Subscriber {
     })
     // The server has dropped a channel whose slot has moved, without saying which one.
     redis.on("moved", () => {
+      // ioredis 5 says nothing else of a subscription that is refused for it
+      writer.answered()
       forget()
       for (const channel of link.channels) this.#tryLater(channel)
     })
