@@ -188,6 +188,11 @@ const fixes = {
     fixed: `const link = this.#links.get(channel.server ?? "")`,
     broken: "const link = channel.requested ? channel.link : undefined"
   },
+  "given-up-ping": {
+    file: "packages/ioredis/src/internal/command/CommandWriter.ts",
+    fixed: `if (error.name === "ReplyError") this.answered()`,
+    broken: "this.answered()"
+  },
   "long-interval-of-a-writer": {
     file: `${internal}/options/ClientOptions.ts`,
     fixed: "writer: 3000,",

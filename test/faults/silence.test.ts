@@ -48,6 +48,19 @@ testLive(
   }
 )
 
+testLive("A silent connection is replaced, also where ioredis gives up its PING before that", function* () {
+  const { proxy, redis: observer } = yield* behindProxy()
+  // its handshake may take longer on a busy machine
+  const mine = yield* client(proxy, { commandTimeout, ioredis: { commandTimeout } }).pipe(
+    Effect.retry({ times: 100, schedule: Schedule.spaced(50) })
+  )
+  yield* connected(mine)
+  const received = async () => Number(/total_connections_received:(\d+)/.exec(await observer.info("stats"))![1])
+  const before = yield* Effect.promise(received)
+  yield* proxy.dropReplies
+  yield* eventually("another connection has come", received, (now) => now > before, "1 minute")
+})
+
 testLive("A connection that is silent for longer than a command may take, but comes back, is kept", function* () {
   const commandTimeout = 600
   yield* undisturbed(commandTimeout / 2, function* (watch) {

@@ -124,7 +124,10 @@ export class CommandWriter {
   readonly #beat = (): void => {
     if (this.client.status === "ready" && !this.#hasHeard) {
       this.expectAnswer()
-      this.client.ping().then(this.answered, this.answered)
+      this.client.ping().then(this.answered, (error: Error) => {
+        // not where ioredis itself has given it up (commandTimeout)
+        if (error.name === "ReplyError") this.answered()
+      })
     }
     this.#hasHeard = false
   }
