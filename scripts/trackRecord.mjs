@@ -193,6 +193,12 @@ const fixes = {
     fixed: `if (error.name === "ReplyError") this.answered()`,
     broken: "this.answered()"
   },
+  "slot-on-the-move": {
+    file: "packages/ioredis/src/internal/command/ClusterScriptCommand.ts",
+    fixed: `this.#redirections = 0
+      if`,
+    broken: "if"
+  },
   "long-interval-of-a-writer": {
     file: `${internal}/options/ClientOptions.ts`,
     fixed: "writer: 3000,",

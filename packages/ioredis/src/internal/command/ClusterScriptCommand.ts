@@ -10,7 +10,7 @@ import { hashSlot } from "./hashSlot.ts"
 import { PendingCommands } from "./PendingCommands.ts"
 import { type OnExit, ScriptCommand } from "./ScriptCommand.ts"
 
-/** The number of redirections that a command follows before it fails with the next. */
+/** The number of redirections that a command follows without a pause before it fails with the next. */
 const MAX_REDIRECTIONS = 16
 
 /** The pause before resending a command that was rejected because its slot is being moved. */
@@ -130,6 +130,8 @@ export class ClusterScriptCommand extends ScriptCommand {
     this.#refusal = error
     this.node = undefined
     setTimeout(() => {
+      // after a pause this is no loop
+      this.#redirections = 0
       if (this.isWaiting) this.route()
     }, RETRY_MILLIS).unref()
   }
