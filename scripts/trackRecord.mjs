@@ -199,6 +199,11 @@ const fixes = {
       if`,
     broken: "if"
   },
+  "tracking-left-on": {
+    file: "packages/ioredis/src/internal/tracking.ts",
+    fixed: "const isLast = reports.hasBegun && reports.listeners.size === 0",
+    broken: "const isLast = false"
+  },
   "long-interval-of-a-writer": {
     file: `${internal}/options/ClientOptions.ts`,
     fixed: "writer: 3000,",

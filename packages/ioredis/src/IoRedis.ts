@@ -589,6 +589,9 @@ export interface FromClientOptions extends Pick<IoRedisOptions, "fastPath" | "wa
  * refused its database, or if that cannot be told of a database other than 0, building the layer fails.
  *
  * Where the application has turned on CLIENT TRACKING on the client for a cache of its own, that stays as it is, and holders notice at their
+ * next renewal, rather than at once, that somebody has deleted their lock. Turn it on before the layer is built: Redis refuses it while the layer has
+ * turned on its own, which ends with the layer.
+ *
  * A `Cluster` of the application does not find its nodes again where all of them have come back at other addresses at once, unless it has been
  * connected to each of them, replicas included. {@link layerCluster} does.
  *
