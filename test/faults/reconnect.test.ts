@@ -3,14 +3,37 @@ import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Lock, PermitSemaphore, ReadWriteLock } from "effect-redis-lock"
-import { client, clientOf, locksOver } from "../kit/clients.ts"
+import { Redis } from "ioredis"
+import { client, clientOf, clientOver, locksOver } from "../kit/clients.ts"
 import { eventually, until } from "../kit/eventually.ts"
 import { loss, storeError } from "../kit/exits.ts"
 import { enter } from "../kit/sections.ts"
-import { bare } from "../kit/server/bareRedis.ts"
-import { lockKey } from "../kit/server/conditions.ts"
-import { onServer } from "../kit/server/onServer.ts"
+import { bare, reconnectsAtOnce } from "../kit/server/bareRedis.ts"
+import { connected, lockKey } from "../kit/server/conditions.ts"
+import { behindProxy, onServer } from "../kit/server/onServer.ts"
 import { testLive } from "../kit/test.ts"
+
+testLive(
+  "A connection of an application's client on which nothing comes back is replaced by its socketTimeout",
+  function* () {
+    const { proxy, redis: observer } = yield* behindProxy()
+    const settings = { ...reconnectsAtOnce, socketTimeout: 300, maxRetriesPerRequest: null }
+    const theirs = yield* Effect.acquireRelease(
+      Effect.sync(() => new Redis(proxy.url, settings).on("error", () => {})),
+      (redis) => Effect.sync(() => redis.disconnect())
+    )
+    const mine = yield* clientOver(theirs, { commandTimeout: 300 })
+    yield* connected(mine)
+    const received = async () => Number(/total_connections_received:(\d+)/.exec(await observer.info("stats"))![1])
+    const before = yield* Effect.promise(received)
+    yield* proxy.dropReplies
+    const error = yield* Effect.flip(mine.run(Lock.isLocked("report")))
+    assert.isTrue(error._tag === "LockStoreError" && error.isTransient)
+    yield* eventually("another connection has come", received, (now) => now > before, "1 minute")
+    yield* proxy.resume
+    yield* connected(mine)
+  }
+)
 
 testLive(
   "A client that is connected again learns at once what it no longer holds, long before the next renewal",

@@ -592,6 +592,10 @@ export interface FromClientOptions extends Pick<IoRedisOptions, "fastPath" | "wa
  * next renewal, rather than at once, that somebody has deleted their lock. Turn it on before the layer is built: Redis refuses it while the layer has
  * turned on its own, which ends with the layer.
  *
+ * The layer does not replace a connection of the client on which no reply arrives although nobody has closed it. Give the client a `socketTimeout` such
+ * as 10 seconds (ioredis 5.11 has that option, 5.3 has not), a `Cluster` in its `redisOptions`: otherwise each command times out until the operating
+ * system gives the connection up, on Linux after about a quarter of an hour, and the locks that are held are lost.
+ *
  * A `Cluster` of the application does not find its nodes again where all of them have come back at other addresses at once, unless it has been
  * connected to each of them, replicas included. {@link layerCluster} does.
  *
