@@ -204,6 +204,11 @@ const fixes = {
     fixed: "const isLast = reports.hasBegun && reports.listeners.size === 0",
     broken: "const isLast = false"
   },
+  "many-over-one-cluster": {
+    file: "packages/ioredis/src/internal/connection/ClusterNodes.ts",
+    fixed: "allowListeners(cluster, LISTENERS)",
+    broken: "allowListeners(cluster, 0)"
+  },
   "long-interval-of-a-writer": {
     file: `${internal}/options/ClientOptions.ts`,
     fixed: "writer: 3000,",

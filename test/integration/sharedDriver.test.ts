@@ -2,10 +2,13 @@
  * Many lock clients over one driver.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
+import { RedisCluster } from "@effect-redis-lock/testing"
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { LockStore, RedisLock } from "effect-redis-lock"
+import type { Cluster, Redis } from "ioredis"
 import { bare } from "../kit/server/bareRedis.ts"
+import { applicationInUse } from "../kit/server/cluster.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
 import { testLive } from "../kit/test.ts"
 
@@ -30,18 +33,26 @@ testLive("Many clients that share a driver do not make Node.js warn of too many 
   assert.deepStrictEqual(warnings, [])
 })
 
+/** Many drivers over one client leave no warning, and the client as it was. */
+const leavesAsItWas = Effect.fnUntraced(function* (client: Redis | Cluster) {
+  const warnings = yield* warningsOfNode
+  const listeners = () => client.eventNames().map((name) => [name, client.listenerCount(name)])
+  const before = { listeners: listeners(), most: client.getMaxListeners() }
+  yield* Effect.gen(function* () {
+    for (let i = 0; i < 12; i++) yield* Layer.build(Layer.fresh(IoRedis.fromClient(client)))
+    yield* Effect.promise(() => client.ping())
+  }).pipe(Effect.scoped)
+  assert.deepStrictEqual(warnings, [])
+  assert.deepStrictEqual({ listeners: listeners(), most: client.getMaxListeners() }, before)
+})
+
 testLive(
   "Many drivers over one client of the application do not make Node.js warn either, and leave the client as it was",
   function* () {
-    const warnings = yield* warningsOfNode
-    const redis = yield* bare({ url: redisUrl })
-    const listeners = () => redis.eventNames().map((name) => [name, redis.listenerCount(name)])
-    const before = { listeners: listeners(), most: redis.getMaxListeners() }
-    yield* Effect.gen(function* () {
-      for (let i = 0; i < 12; i++) yield* Layer.build(Layer.fresh(IoRedis.fromClient(redis)))
-      yield* Effect.promise(() => redis.ping())
-    }).pipe(Effect.scoped)
-    assert.deepStrictEqual(warnings, [])
-    assert.deepStrictEqual({ listeners: listeners(), most: redis.getMaxListeners() }, before)
+    yield* leavesAsItWas(yield* bare({ url: redisUrl }))
   }
 )
+
+testLive("Many drivers over one Cluster of the application do not make Node.js warn either", function* () {
+  yield* leavesAsItWas(yield* applicationInUse(yield* RedisCluster.start()))
+})

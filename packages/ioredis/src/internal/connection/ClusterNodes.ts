@@ -3,7 +3,7 @@ import type * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
 import type { Cluster, Redis } from "ioredis"
 import type { CommandPath } from "../command/CommandPath.ts"
-import { Connection } from "./Connection.ts"
+import { allowListeners, Connection } from "./Connection.ts"
 import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
 import { endedError } from "./endedError.ts"
 import { failureOf, hiding } from "../command/failure.ts"
@@ -19,6 +19,9 @@ export interface Watcher {
 
 /** Minimum delay between slot refreshes after failures. */
 const REFRESH_PAUSE_MILLIS = 100
+
+/** The most listeners that a driver adds to any event of a Cluster. */
+const LISTENERS = 2
 
 export interface Options {
   readonly path: CommandPath
@@ -72,6 +75,7 @@ export class ClusterNodes {
     return Effect.acquireRelease(
       Effect.sync(() => {
         const nodes = new ClusterNodes(cluster, options)
+        allowListeners(cluster, LISTENERS)
         for (const node of cluster.nodes("all")) nodes.#add(node)
         cluster.on("+node", nodes.#add).on("-node", nodes.#remove)
         cluster.on("node error", nodes.#onNodeError).on("refresh", nodes.#onRefresh).on("end", nodes.#onEnd)
@@ -81,6 +85,7 @@ export class ClusterNodes {
       (nodes) =>
         Effect.sync(() => {
           clearTimeout(nodes.#timer)
+          allowListeners(cluster, -LISTENERS)
           cluster.off("+node", nodes.#add).off("-node", nodes.#remove)
           cluster.off("node error", nodes.#onNodeError).off("refresh", nodes.#onRefresh).off("end", nodes.#onEnd)
           cluster.off("connecting", nodes.#onConnecting)

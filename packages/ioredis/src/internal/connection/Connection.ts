@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
-import type { Redis } from "ioredis"
+import type { Cluster, Redis } from "ioredis"
 import type { CommandPath } from "../command/CommandPath.ts"
 import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
 import { endedError } from "./endedError.ts"
@@ -37,7 +37,7 @@ export interface Options {
 }
 
 /** Several drivers over one client are no leak, of which Node.js would warn. */
-const allowListeners = (client: Redis, more: number): void => {
+export const allowListeners = (client: Redis | Cluster, more: number): void => {
   const most = client.getMaxListeners()
   // 0: any number
   if (most > 0) client.setMaxListeners(most + more)
