@@ -209,6 +209,11 @@ const fixes = {
     fixed: "allowListeners(cluster, LISTENERS)",
     broken: "allowListeners(cluster, 0)"
   },
+  "one-long-subscribe": {
+    file: "packages/ioredis/src/internal/subscriber.ts",
+    fixed: "Arr.chunksOf(wanted, MOST_CHANNELS)",
+    broken: "Arr.chunksOf(wanted, 1_000_000)"
+  },
   "long-interval-of-a-writer": {
     file: `${internal}/options/ClientOptions.ts`,
     fixed: "writer: 3000,",

@@ -632,6 +632,31 @@ describe("a cluster of which only one master answers", () => {
 })
 
 describe("one server", () => {
+  testLive(
+    "A connection that is open again does not ask for more than a thousand channels with one command",
+    function* () {
+      const server = yield* RedisServer.start()
+      const driver = Context.get(yield* Layer.build(IoRedis.layer({ url: server.url })), RedisDriver.RedisDriver)
+      const redis = yield* bare(server)
+      const names = Array.from({ length: 2500 }, (_, i) => `channel:${i}`)
+      yield* Effect.forEach(names, (name) => Effect.forkScoped(Stream.runDrain(driver.subscribe(name))))
+      const subscribed = eventually(
+        "all are subscribed",
+        () => redis.pubsub("CHANNELS") as Promise<ReadonlyArray<unknown>>,
+        (channels) => channels.length >= names.length
+      )
+      yield* subscribed
+      expectWarning(/^Lost the connection to Redis; connecting again\./)
+      yield* Effect.promise(async () => {
+        await redis.config("RESETSTAT")
+        await redis.call("CLIENT", "KILL", "TYPE", "pubsub")
+      })
+      yield* subscribed
+      const stats = yield* Effect.promise(() => redis.info("commandstats"))
+      assert.isAtLeast(Number(/cmdstat_subscribe:calls=(\d+)/.exec(stats)?.[1]), 3)
+    }
+  )
+
   testLive("One server is asked for many channels with one command", function* () {
     const server = yield* RedisServer.start()
     const context = yield* Layer.build(IoRedis.layer({ url: server.url }))

@@ -1,3 +1,4 @@
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
@@ -45,6 +46,9 @@ interface Channel {
 }
 
 const subscribed: RedisDriver.Signal = { _tag: "Subscribed" }
+
+/** The most that one command names. */
+const MOST_CHANNELS = 1000
 
 const FIRST_PAUSE_MILLIS = 100
 const LONGEST_PAUSE_MILLIS = 1000
@@ -170,8 +174,8 @@ export class Subscriber {
     this.#changed.clear()
     for (const [link, slots] of batches) {
       for (const { unwanted, wanted } of slots.values()) {
-        if (unwanted.length > 0) this.#unsubscribe(link, unwanted)
-        if (wanted.length > 0) this.#request(link, wanted)
+        for (const names of Arr.chunksOf(unwanted, MOST_CHANNELS)) this.#unsubscribe(link, names)
+        for (const channels of Arr.chunksOf(wanted, MOST_CHANNELS)) this.#request(link, channels)
       }
     }
   }
