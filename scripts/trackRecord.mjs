@@ -214,6 +214,11 @@ const fixes = {
     fixed: "Arr.chunksOf(wanted, MOST_CHANNELS)",
     broken: "Arr.chunksOf(wanted, 1_000_000)"
   },
+  "unknown-subcommand": {
+    file: "packages/ioredis/src/internal/connection/Connection.ts",
+    fixed: "/NOPROTO|unknown (sub)?command/i",
+    broken: "/NOPROTO|unknown command/i"
+  },
   "long-interval-of-a-writer": {
     file: `${internal}/options/ClientOptions.ts`,
     fixed: "writer: 3000,",

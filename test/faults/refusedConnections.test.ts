@@ -237,6 +237,25 @@ describe("a server that is not Redis", () => {
   })
 })
 
+describe("a server that hangs up in the middle of the handshake", () => {
+  // on the plain path ioredis does not send it
+  it.live.skipIf(pathOfThisRun === "plain")(
+    "The error of an old server that ends before it has accepted a connection is transient, although it does not know CLIENT SETINFO",
+    () =>
+      Effect.gen(function* () {
+        for (const answer of [
+          "unknown subcommand 'SETINFO'. Try CLIENT HELP.",
+          "Unknown subcommand or wrong number of arguments for 'SETINFO'. Try CLIENT HELP"
+        ]) {
+          const { port } = yield* accepting((socket) => socket.once("data", () => socket.end(`-ERR ${answer}\r\n`)))
+          const url = `redis://127.0.0.1:${port}`
+          const error = yield* refusal(IoRedis.layer({ url, label: "", ioredis: { protocol: 2 } }))
+          assert.strictEqual(error.reason, "ConnectionLost", error.message)
+        }
+      }).pipe(Effect.scoped)
+  )
+})
+
 describe("a layer that is closed while a server hangs in the middle of the handshake", () => {
   const layers = {
     "one server": (url: string) => IoRedis.layer({ url, connectTimeout: "1 minute" }),

@@ -304,7 +304,7 @@ export class Connection {
       }
       const isReply = error instanceof Error && error.name === "ReplyError"
       // a server without HELLO stays with RESP2
-      const isRefusal = line.startsWith("-") && !/NOPROTO|unknown command/i.test(line)
+      const isRefusal = line.startsWith("-") && !/NOPROTO|unknown (sub)?command/i.test(line)
       if (isRefusal && !isReply) return failureOf(new Error(line.slice(1)), this.#hide)
     }
     const failure = failureOf(error, this.#hide)
