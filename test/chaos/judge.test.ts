@@ -1,6 +1,6 @@
 import type { Kind, Told } from "@effect-redis-lock/chaos/events"
 import { operationsOf, sectionsOf } from "@effect-redis-lock/chaos/history"
-import { judge, recoveriesOf, type Rules, type Seen } from "@effect-redis-lock/chaos/judge"
+import { gapsOf, judge, recoveriesOf, type Rules, type Seen } from "@effect-redis-lock/chaos/judge"
 import { assert, describe, it } from "@effect/vitest"
 
 interface Entry {
@@ -124,6 +124,28 @@ describe("the judge of a chaos run", () => {
       kill: [90],
       restart: [50]
     })
+  })
+
+  it("The judge of a chaos run says for how long nobody was inside after each fault", () => {
+    const at = (process: number, enters: number, leaves: number, kind: Kind) => ({
+      ...{ process, asked: 0, enters, leaves, until: leaves, token: 1, kind }
+    })
+    const sections = sectionsOf(
+      told([
+        at(1, 50, 120, "plain"),
+        at(2, 150, 210, "plain"),
+        at(1, 90, 380, "reader"),
+        at(1, 100, 110, "fair"),
+        at(2, 260, 280, "plain"),
+        at(3, 385, 390, "writer")
+      ])
+    )
+    assert.deepStrictEqual(gapsOf(sections, ["plain", "reader", "writer"], [100, 200, 400]), [
+      { lock: "{chaos}:plain", at: 150, millis: 30 },
+      { lock: "{chaos}:readWrite", at: 100, millis: 0 },
+      { lock: "{chaos}:plain", at: 400, millis: 120 },
+      { lock: "{chaos}:readWrite", at: 400, millis: 10 }
+    ])
   })
 
   it("The judge of a chaos run finds a section that ended with something other than a failure of its lock", () => {

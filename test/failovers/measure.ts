@@ -2,24 +2,24 @@
  * `pnpm failovers:measure`: what acknowledgement by all replicas costs, on a master with two replicas, and how soon after a failover by Sentinel
  * a client knows which of its locks are lost. In about a minute and a half, on a machine that does nothing else. Ends with 1 if a target is missed.
  */
+import { dyingUnheard } from "@effect-redis-lock/chaos/nemeses"
+import { openSite } from "@effect-redis-lock/chaos/sites"
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { Effect, Layer, References } from "effect"
 import { Lock, RedisLock } from "effect-redis-lock"
 import { percentile } from "../kit/percentile.ts"
-import { clientOf } from "../kit/clients.ts"
-import { eventually } from "../kit/eventually.ts"
+import { type Client, clientOf } from "../kit/clients.ts"
+import { until } from "../kit/eventually.ts"
 import { replicated } from "../kit/server/replicated.ts"
-import { openSite } from "./site.ts"
 
 const rounds = 3
 const workers = 64
 const seconds = { warmUp: 1, measured: 3 }
 const all = { replicas: "all", within: "5 seconds" } as const
 
-const clientAt = (url: string) =>
-  clientOf(RedisLock.layer().pipe(Layer.provide(IoRedis.layer({ url, commandTimeout: "1 second", warnings: [] }))))
+const options = { commandTimeout: "1 second", warnings: [] } as const
 
-type Client = Effect.Success<ReturnType<typeof clientAt>>
+const clientOn = (driver: ReturnType<typeof IoRedis.layer>) => clientOf(RedisLock.layer().pipe(Layer.provide(driver)))
 
 /** Microseconds that each pair of acquisition and release took, of workers with a lock of their own. */
 const pairs = (client: Client, workers: number, acknowledge: typeof all | "none", seconds: number) =>
@@ -41,7 +41,7 @@ const pairs = (client: Client, workers: number, acknowledge: typeof all | "none"
 
 const cost = Effect.gen(function* () {
   const { master } = yield* replicated(2)
-  const client = yield* clientAt(master.server.url)
+  const client = yield* clientOn(IoRedis.layer({ ...options, url: master.server.url }))
   const figure = Effect.fnUntraced(function* (workers: number, acknowledge: typeof all | "none") {
     yield* pairs(client, workers, acknowledge, seconds.warmUp)
     const micros = yield* pairs(client, workers, acknowledge, seconds.measured)
@@ -77,8 +77,8 @@ const held = 50
 const failovers = 12
 
 const losses = Effect.gen(function* () {
-  const site = yield* Effect.orDie(openSite)
-  const client = yield* clientAt(site.url)
+  const site = yield* Effect.orDie(openSite("sentinel", { clients: 1, late: () => {} }))
+  const client = yield* clientOn(IoRedis.layerSentinel({ ...options, sentinels: site.ways[0]!.urls }))
   const millis: Array<number> = []
   for (let failover = 0; failover < failovers; failover++) {
     let answeredAt = Number.NaN
@@ -96,26 +96,16 @@ const losses = Effect.gen(function* () {
           )
         )
         .pipe(Effect.exit, Effect.andThen(Effect.sync(() => lostAt.push(performance.now()))), Effect.forkScoped)
-    yield* site.cutOff({
-      // its successor has heard of none of these
-      begins: Effect.andThen(
-        Effect.forEach(
-          Array.from({ length: held }, (_, number) => number),
-          section
-        ),
-        eventually(
-          "all are held",
-          () => inside,
-          (inside) => inside === held
-        )
-      ),
-      succeeded: Effect.sync(() => (answeredAt = performance.now()))
-    })
-    yield* eventually(
-      "all are lost",
-      () => lostAt.length,
-      (lost) => lost === held
+    const redis = site.redises.get((yield* site.master(0)).port)!
+    // its successor has heard of none of these
+    const begins = Effect.forEach(
+      Array.from({ length: held }, (_, number) => number),
+      section
     )
+    const areHeld = until("all are held", () => inside === held)
+    yield* dyingUnheard({ site, redis, heal: () => (answeredAt = performance.now()) }, Effect.andThen(begins, areHeld))
+    yield* site.whole
+    yield* until("all are lost", () => lostAt.length === held)
     const took = lostAt.map((at) => Math.max(0, at - answeredAt))
     console.log(`failover: ${held} losses known after ${percentile(took, 50).toFixed(0)} ms (median)`)
     millis.push(...took)

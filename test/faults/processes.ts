@@ -7,18 +7,14 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
-import type { CandidateEvent, CandidateSettings } from "./fixtures/candidate.ts"
 import type { ClosingEvent, ClosingSettings } from "./fixtures/closing.ts"
 import type { StepperEvent, StepperSettings } from "./fixtures/stepper.ts"
 import type { VisitorEvent, VisitorSettings } from "./fixtures/visitor.ts"
-import type { TurnsEvent, TurnsSettings } from "./fixtures/turns.ts"
 import { eventually, until } from "../kit/eventually.ts"
 
 interface Programs {
-  readonly candidate: { readonly settings: CandidateSettings; readonly event: CandidateEvent }
   readonly closing: { readonly settings: ClosingSettings; readonly event: ClosingEvent }
   readonly stepper: { readonly settings: StepperSettings; readonly event: StepperEvent }
-  readonly turns: { readonly settings: TurnsSettings; readonly event: TurnsEvent }
   readonly visitor: { readonly settings: VisitorSettings; readonly event: VisitorEvent }
 }
 

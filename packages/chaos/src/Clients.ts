@@ -36,7 +36,13 @@ interface Client {
 }
 
 /** What all client processes of a run have in common. */
-type CommonSettings = Pick<ClientSettings, "acknowledge" | "fenced" | "kinds" | "library" | "register" | "server">
+type CommonSettings = Pick<ClientSettings, "acknowledge" | "fenced" | "kinds" | "library" | "register" | "server"> & {
+  readonly steady: boolean
+}
+
+/** Milliseconds. Steady sections are all short: a long one would hide that nobody gets in. */
+const usualLoad = { work: 15, longWork: 1500, pause: 20, watchdogLeaseTime: LEASE_MILLIS }
+const steadyLoad = { work: 15, longWork: 15, pause: 100 }
 
 export class Clients {
   readonly told: Array<Told> = []
@@ -69,12 +75,12 @@ export class Clients {
     return Effect.suspend(() => {
       const process = this.#processes++
       const { natMap, urls } = this.#ways[slot]!
-      const { library, server } = this.#settings
-      const isLong = server === "single" && library === undefined && !mortal.includes(slot)
+      const { library, server, steady } = this.#settings
+      const isLong = server === "single" && library === undefined && !steady && !mortal.includes(slot)
       const settings: ClientSettings = {
         ...this.#settings,
-        ...{ urls, natMap, fibers: FIBERS, work: 15, longWork: 1500, pause: 20 },
-        watchdogLeaseTime: LEASE_MILLIS,
+        ...{ urls, natMap, fibers: FIBERS },
+        ...(steady ? steadyLoad : usualLoad),
         leaseTime: isLong ? LONG_LEASE_MILLIS : undefined
       }
       const program = fileURLToPath(new URL(library === undefined ? "client.js" : "libraryClient.js", import.meta.url))
@@ -201,12 +207,13 @@ export class Clients {
     })
   }
 
-  /** For how long one of them had no time since then. */
-  stalledSince(time: number): number {
+  /** For how long one of them had no time, from then until then. */
+  stalledBetween(from: number, to = Number.POSITIVE_INFINITY): number {
     const stalls = new Map<number, number>()
     for (const event of this.told) {
-      if (event.event !== "stalled" || event.at < time) continue
-      stalls.set(event.process, (stalls.get(event.process) ?? 0) + event.at - Math.max(event.since, time))
+      if (event.event !== "stalled" || event.at < from || event.since > to) continue
+      const millis = Math.min(event.at, to) - Math.max(event.since, from)
+      stalls.set(event.process, (stalls.get(event.process) ?? 0) + millis)
     }
     return Math.max(0, ...stalls.values())
   }

@@ -4,14 +4,11 @@
  */
 import { Deferred, Effect, Semaphore } from "effect"
 import type { Redis } from "ioredis"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { buildChecker, checkHistory, type Verdict } from "./check.ts"
+import { anomaliesOf, buildChecker, checked, type Verdict } from "./check.ts"
 import { Clients, mortal, slots } from "./Clients.ts"
 import { isAlone, type Kind, lockOf, now, permitsOf, STALL_MILLIS, type Told } from "./events.ts"
-import { type Operation, operationsOf, writeHistory } from "./history.ts"
-import { type Judgement, judge, recoveriesOf, type Seen, type Violation } from "./judge.ts"
+import { type Operation, operationsOf } from "./history.ts"
+import { type Gap, gapsOf, type Judgement, judge, recoveriesOf, type Seen, type Violation } from "./judge.ts"
 import { describeFault, type Fault, nemeses, type OnServer, scheduleOf } from "./nemeses.ts"
 import { openRegister, type RegisterPlace, startRegister } from "./register.ts"
 import { openSite, type ServerKind, type Site } from "./sites.ts"
@@ -26,12 +23,14 @@ export interface ChaosOptions {
   readonly library?: string | undefined
   /** Default: all that the servers and the library can do. */
   readonly kinds?: ReadonlyArray<Kind> | undefined
-  /** Whether grants need all replicas, where there are some: without it only tokens must rise. Default: true. */
-  readonly acknowledge?: boolean
+  /** Whether grants need all replicas, where there are some: without it only tokens must rise. Default: unless it is steady. */
+  readonly acknowledge?: boolean | undefined
   /** Where sections write. Default: a Redis. */
   readonly register?: RegisterPlace["system"]
   /** Whether they write with their tokens. Default: true. */
   readonly fenced?: boolean
+  /** Whether clients have the library's own options, sentinels Redis's, and nobody may be kept out for long: not with `kill`. Default: false. */
+  readonly steady?: boolean
   /** The kinds of fault. Default: all that let a lock be held by one at a time. */
   readonly only?: ReadonlyArray<string> | undefined
   /** Whether each fault begins when everybody has been served after the one before it, each kind in turn. Default: false. */
@@ -46,6 +45,8 @@ export interface ChaosReport extends Judgement {
   readonly faults: ReadonlyArray<Fault>
   /** How long after the end of each fault everybody whom it concerned was inside again, milliseconds, by kind. */
   readonly recoveries: ReturnType<typeof recoveriesOf>
+  /** For how long nobody was inside after each fault, at most. */
+  readonly gaps: ReadonlyArray<Gap>
   /** On the clock of the violations. */
   readonly began: number
   /** What was done to the locks. */
@@ -61,6 +62,8 @@ const APART_MILLIS = 2000
 const RECOVERED_MILLIS = 30_000
 /** How long the processes may take to close, and the server to be clean. */
 const CLOSE_MILLIS = 15_000
+/** For how long nobody may be inside in a steady run, besides the time for which a client stalled. */
+const LONGEST_GAP_MILLIS = 3000
 /** How long places stay when nobody waits any more. */
 const PLACE_MILLIS = 60_000
 
@@ -71,24 +74,31 @@ const kindsOn: Readonly<Record<ServerKind, ReadonlyArray<Kind>>> = {
   quorum: ["plain", "reader", "writer"]
 }
 
+/** `pnpm elections:measure` is about elections. */
+const steadyKinds = (kinds: ReadonlyArray<Kind>): ReadonlyArray<Kind> =>
+  kinds.flatMap((kind) => (kind === "leader" ? [] : kind === "permits" ? [kind, "counted"] : [kind]))
+
 /** Whether a key may stay for a while when nothing is held and nobody waits: the last token of a name, and the label of a client. */
 const isLasting = (key: string): boolean => /^(?:redisson_lock_token|effect_redis_lock_client):/.test(key)
 
 /** Runs it all; the report says what came of it. */
 export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
-  const { acknowledge = true, apart = false, fenced = true, library, millis, seed, server: kind = "single" } = options
-  const kinds = options.kinds ?? (library === undefined ? kindsOn[kind] : ["plain"])
+  const { apart = false, fenced = true, library, millis, seed, server: kind = "single", steady = false } = options
+  const { acknowledge = !steady } = options
+  const own = steady ? steadyKinds(kindsOn[kind]) : kindsOn[kind]
+  const kinds = options.kinds ?? (library === undefined ? own : ["plain"])
   // while the servers start
-  const checker = buildChecker()
+  void buildChecker()
   const notes: Array<{ readonly at: number; readonly line: string }> = []
   const note = (line: string) => void notes.push({ at: now(), line })
   const faults =
     options.faults ?? scheduleOf({ seed, millis, clients: slots, mortal, server: kind, only: options.only, apart })
   const late = (client: number, bytes: Buffer) => note(`client ${client}: late bytes arrive: ${wordsOf(bytes)}`)
   const withClocks = faults.some(({ fault }) => nemeses[fault]!.setsClocks === true)
-  const site = yield* Effect.orDie(openSite(kind, slots, late, withClocks))
-  const register = yield* Effect.orDie(startRegister(options.register ?? "redis"))
-  const clients = new Clients(site.ways, note, { acknowledge, fenced, kinds, library, register, server: kind })
+  const site = yield* Effect.orDie(openSite(kind, { clients: slots, late, withClocks, slowSentinels: steady }))
+  // short sections would write too much
+  const register = steady ? undefined : yield* Effect.orDie(startRegister(options.register ?? "redis"))
+  const clients = new Clients(site.ways, note, { acknowledge, fenced, kinds, library, register, server: kind, steady })
   yield* Effect.addFinalizer(() => Effect.sync(() => clients.killAll()))
   yield* clients.startAll
   const watch = new Watch(kinds, site.redises.values().next().value!)
@@ -99,8 +109,10 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
   note(`the run begins: seed ${seed}, ${faults.length} faults`)
   const isOver = () => now() - began > millis
   const played: Array<Fault> = []
+  const begins: Array<number> = []
   const begin = (fault: Fault) => {
     played.push(fault)
+    begins.push(now())
     note(describeFault(fault))
   }
   const serverFault = Semaphore.makeUnsafe(1)
@@ -169,15 +181,20 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
     isForgetful,
     calmSince,
     // a machine that stands still serves nobody
-    patience: PATIENCE_MILLIS + watch.stalledSince(calmSince) + clients.stalledSince(calmSince),
+    patience: PATIENCE_MILLIS + watch.stalledSince(calmSince) + clients.stalledBetween(calmSince),
     living: living.map(({ process }) => ({ process, fibers }))
   })
   const operations = [
     ...operationsOf(judgement.sections, told, kinds),
-    ...(yield* Effect.promise(() => readsOf(register, kinds)))
+    ...(register === undefined ? [] : yield* Effect.promise(() => readsOf(register, kinds)))
   ]
-  const reason = yield* Effect.promise(() => checker)
-  const verdicts = reason ?? (yield* Effect.promise(() => checked(operations)))
+  const gaps = gapsOf(judgement.sections, kinds, [...begins, calmSince])
+  if (steady) {
+    const isTooLong = ({ at, millis }: Gap) => millis > LONGEST_GAP_MILLIS + clients.stalledBetween(at - millis, at)
+    const what = ({ lock, millis }: Gap) => `nobody was let into ${lock} for ${millis.toFixed(0)} ms`
+    violations.push(...gaps.filter(isTooLong).map((gap) => ({ at: gap.at, what: what(gap) })))
+  }
+  const verdicts = yield* Effect.promise(() => checked(operations))
   if (typeof verdicts !== "string") violations.push(...anomaliesOf(verdicts, isForgetful))
   const report: ChaosReport = {
     ...judgement,
@@ -185,6 +202,7 @@ export const chaos = Effect.fnUntraced(function* (options: ChaosOptions) {
     verdicts,
     faults: played,
     recoveries: recoveriesOf(clients.healed, judgement.sections),
+    gaps,
     began,
     operations,
     events: [...notes, ...watch.notes, ...clients.notes, ...told.flatMap(shown)]
@@ -208,35 +226,6 @@ const readsOf = async (place: RegisterPlace, kinds: ReadonlyArray<Kind>): Promis
   register.close()
   return reads
 }
-
-const checked = async (operations: ReadonlyArray<Operation>): Promise<ReadonlyArray<Verdict>> => {
-  const directory = mkdtempSync(join(tmpdir(), "history-"))
-  try {
-    writeHistory(join(directory, "history.jsonl"), operations)
-    return await checkHistory(join(directory, "history.jsonl"))
-  } finally {
-    rmSync(directory, { recursive: true })
-  }
-}
-
-/** Where Redis has forgotten what it granted, two may be in at once: tokens must rise, and nothing that was written with one is lost. */
-const anomaliesOf = (verdicts: ReadonlyArray<Verdict>, isForgetful: boolean): ReadonlyArray<Violation> =>
-  verdicts.flatMap(({ anomalies, first = [], lock, model, undecided }) => {
-    if (isForgetful && (model === "mutex" || model === "semaphore")) return []
-    const holds = first.flatMap(([acquire]) => (acquire?.op === "acquire" ? [acquire] : []))
-    const who = holds.map(({ hold, process, token }) => `process ${process} (owner ${hold}, token ${token})`).join(", ")
-    return [
-      ...(undecided > 0 ? [{ at: now(), what: `${lock}, ${model}: the checker could not decide in time` }] : []),
-      ...(anomalies > 0
-        ? [
-            {
-              at: holds.at(-1)?.return ?? now(),
-              what: `${lock}, ${model}: ${anomalies} anomalies, the first of ${who}`
-            }
-          ]
-        : [])
-    ]
-  })
 
 /** The words of commands, for people: lengths left out, and scripts shortened. */
 const wordsOf = (bytes: Buffer): string => {
@@ -286,7 +275,8 @@ export const keysLeft = async (redis: Redis, closed: ReadonlySet<string>): Promi
   const areFree = await Promise.all(
     keys.map(async (key) => {
       // how many permits there are when all are free
-      if (key === lockOf("permits")) return Number(await redis.get(key)) === permitsOf("permits")
+      const kind = (["permits", "counted"] as const).find((kind) => key === lockOf(kind))
+      if (kind !== undefined) return Number(await redis.get(key)) === permitsOf(kind)
       // the place of a process that was killed is forgotten a minute after anybody last waited
       if (!key.includes("lock_places:")) return false
       const [places, left] = [await redis.zrange(key, "0", "-1"), await redis.pttl(key)]
@@ -328,7 +318,7 @@ class Watch {
   #last = ""
 
   constructor(kinds: ReadonlyArray<Kind>, redis: Redis) {
-    this.#kinds = kinds.filter((kind) => kind !== "permits")
+    this.#kinds = kinds.filter((kind) => permitsOf(kind) === 1)
     this.#redis = redis
   }
 

@@ -2,10 +2,14 @@
  * Runs the checker, a program in Go over Porcupine, which is built when it is first needed.
  */
 import { execFile } from "node:child_process"
-import { existsSync, renameSync, statSync } from "node:fs"
+import { existsSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import type { Operation } from "./history.ts"
+import { now } from "./events.ts"
+import { type Operation, writeHistory } from "./history.ts"
+import type { Violation } from "./judge.ts"
 
 /** What the checker says of one lock by one model. */
 export interface Verdict {
@@ -67,3 +71,35 @@ export const checkHistory = async (file: string): Promise<ReadonlyArray<Verdict>
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line) as Verdict)
 }
+
+/** Checks what was done to locks; the result is a reason, where the checker cannot be built. */
+export const checked = async (operations: ReadonlyArray<Operation>): Promise<ReadonlyArray<Verdict> | string> => {
+  const reason = await buildChecker()
+  if (reason !== undefined) return reason
+  const directory = mkdtempSync(join(tmpdir(), "history-"))
+  try {
+    writeHistory(join(directory, "history.jsonl"), operations)
+    return await checkHistory(join(directory, "history.jsonl"))
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}
+
+/** Where Redis has forgotten what it granted, two may be in at once: tokens must rise, and nothing that was written with one is lost. */
+export const anomaliesOf = (verdicts: ReadonlyArray<Verdict>, isForgetful = false): ReadonlyArray<Violation> =>
+  verdicts.flatMap(({ anomalies, first = [], lock, model, undecided }) => {
+    if (isForgetful && (model === "mutex" || model === "semaphore")) return []
+    const holds = first.flatMap(([acquire]) => (acquire?.op === "acquire" ? [acquire] : []))
+    const who = holds.map(({ hold, process, token }) => `process ${process} (owner ${hold}, token ${token})`).join(", ")
+    return [
+      ...(undecided > 0 ? [{ at: now(), what: `${lock}, ${model}: the checker could not decide in time` }] : []),
+      ...(anomalies > 0
+        ? [
+            {
+              at: holds.at(-1)?.return ?? now(),
+              what: `${lock}, ${model}: ${anomalies} anomalies, the first of ${who}`
+            }
+          ]
+        : [])
+    ]
+  })

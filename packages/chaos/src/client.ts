@@ -12,7 +12,8 @@ import {
   type LockReentered,
   PermitSemaphore,
   ReadWriteLock,
-  RedisLock
+  RedisLock,
+  Semaphore
 } from "effect-redis-lock"
 import { ClientProcess } from "./clientProcess.ts"
 import { type ClientSettings, type Kind, lockOf, now, permitsOf } from "./events.ts"
@@ -50,6 +51,12 @@ const underPermit = (name: string, section: (held: Held) => Effect.Effect<void, 
     })
   )
 
+/** Such a permit has no lease: whoever has it cannot lose it. */
+const underCounted = (name: string, section: (held: Held) => Effect.Effect<void, LockLost>) =>
+  Effect.suspend(() => section({ grant: { ensureHeld: Effect.void }, owner: crypto.randomUUID() })).pipe(
+    Semaphore.withPermits(Semaphore.make(name, { permits: permitsOf("counted") }), 1)
+  )
+
 const underLeadership = (name: string, section: (held: Held) => Effect.Effect<void, LockLost>) => {
   const election = LeaderElection.make(name)
   return LeaderElection.currentLeadership(election).pipe(
@@ -71,6 +78,7 @@ const lockOfKind = (kind: Kind): AnyLock => {
 const under = (kind: Kind, section: (held: Held) => Effect.Effect<void, LockLost>) => {
   if (kind === "leader") return underLeadership(lockOf(kind), section)
   if (kind === "permits") return underPermit(lockOf(kind), section)
+  if (kind === "counted") return underCounted(lockOf(kind), section)
   return underLock(lockOfKind(kind), section)
 }
 
@@ -129,10 +137,11 @@ const program = Effect.gen(function* () {
   yield* Effect.forEach(client.fibers, ([kind, name]) => fiber(kind, name), { concurrency: "unbounded", discard: true })
 })
 
-const driverOf = ({ natMap, server, urls }: ClientSettings, member: number) => {
-  const common = { commandTimeout: "1 second", warnings: [] } as const
+const driverOf = ({ natMap, server, urls, watchdogLeaseTime }: ClientSettings, member: number) => {
+  const isUsual = watchdogLeaseTime === undefined
+  const common = { commandTimeout: isUsual ? undefined : "1 second", warnings: [] } as const
   const nat = natMap === undefined ? {} : { natMap: { ...natMap } }
-  const ioredis = { retryStrategy: () => 50 }
+  const ioredis = isUsual ? {} : { retryStrategy: () => 50 }
   if (server === "sentinel") {
     return IoRedis.layerSentinel({ ...common, sentinels: urls, ioredis: { ...ioredis, ...nat } })
   }

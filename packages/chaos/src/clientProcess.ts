@@ -17,7 +17,7 @@ export interface Inside {
 
 export class ClientProcess {
   readonly settings = JSON.parse(process.argv[2]!) as ClientSettings
-  readonly #register = openRegister(this.settings.register)
+  readonly #register = this.settings.register && openRegister(this.settings.register)
   readonly #ticks: NodeJS.Timeout
   #sections = 0
   #writes = 0
@@ -58,8 +58,8 @@ export class ClientProcess {
 
   /** Reads the set that its lock guards; the effect adds an element to what it has read. Where several hold the lock there is none. */
   async read({ fiber, kind, owner, token }: Inside): Promise<() => Promise<void>> {
-    if (!isAlone(kind)) return async () => {}
     const register = this.#register
+    if (register === undefined || !isAlone(kind)) return async () => {}
     const fence = this.settings.fenced ? token : undefined
     const elements = await register.read(kind, fence)
     return async () => {
@@ -74,7 +74,7 @@ export class ClientProcess {
   /** Says how it ended, and ends the process. */
   close(why?: string): void {
     clearInterval(this.#ticks)
-    this.#register.close()
+    this.#register?.close()
     this.tell(why === undefined ? { event: "closed", at: now() } : { event: "broke", at: now(), why })
     process.removeAllListeners("disconnect")
     process.disconnect()

@@ -4,21 +4,21 @@
 import type { RegisterPlace } from "./register.ts"
 
 /**
- * The kinds of lock, each under one name but for readers and writers, which share one. Permits are of a semaphore that has as many as `permitsOf` says;
- * a leader's token is its term.
+ * The kinds of lock, each under one name but for readers and writers, which share one. Permits are of a semaphore that has as many as `permitsOf` says,
+ * and counted ones of one without leases; a leader's token is its term.
  */
-export type Kind = "fair" | "plain" | "permits" | "leader" | "reader" | "writer"
+export type Kind = "fair" | "plain" | "permits" | "counted" | "leader" | "reader" | "writer"
 
 /** In one slot of a cluster. */
 export const lockOf = (kind: Kind) => `{chaos}:${kind === "reader" || kind === "writer" ? "readWrite" : kind}`
 
 /** Whether its holders are alone, so that they can write. */
-export const isAlone = (kind: Kind) => kind !== "permits" && kind !== "reader"
+export const isAlone = (kind: Kind) => permitsOf(kind) === 1 && kind !== "reader"
 
 /** What a process without a fault does not stand still for, milliseconds, unless the machine is busy. */
 export const STALL_MILLIS = 250
 
-export const permitsOf = (kind: Kind) => (kind === "permits" ? 3 : 1)
+export const permitsOf = (kind: Kind) => (kind === "permits" || kind === "counted" ? 3 : 1)
 
 export interface ClientSettings {
   /** A library of the benchmark's catalog, or `naive`. Default: ours. */
@@ -30,8 +30,8 @@ export interface ClientSettings {
   readonly natMap?: Readonly<Record<string, { readonly host: string; readonly port: number }>> | undefined
   /** Whether a grant needs all replicas. */
   readonly acknowledge: boolean
-  /** Where they write. */
-  readonly register: RegisterPlace
+  /** Where they write, if they do. */
+  readonly register?: RegisterPlace | undefined
   /** Whether they write with their tokens, if they have some. */
   readonly fenced: boolean
   readonly kinds: ReadonlyArray<Kind>
@@ -43,8 +43,8 @@ export interface ClientSettings {
   readonly longWork: number
   /** How long a fiber waits between two sections, milliseconds. */
   readonly pause: number
-  /** Milliseconds. */
-  readonly watchdogLeaseTime: number
+  /** Milliseconds; with it timeouts are short as well. Default: the library's own options. */
+  readonly watchdogLeaseTime?: number | undefined
   /** Milliseconds; a lease of this length instead of one that is renewed. */
   readonly leaseTime?: number | undefined
 }

@@ -2,7 +2,7 @@
  * What must hold in a chaos run besides what the checker checks: the order of the fair lock, and that everybody is served. Judged afterwards by
  * what the clients have told.
  */
-import type { Kind, Told } from "./events.ts"
+import { type Kind, lockOf, type Told } from "./events.ts"
 import { type Section, sectionsOf } from "./history.ts"
 
 /** What was done to a process, or seen from outside. */
@@ -189,6 +189,32 @@ export const recoveriesOf = (
   }
   return recoveries
 }
+
+/** A time in which nobody was inside, and when it was over. */
+export interface Gap {
+  readonly lock: string
+  readonly at: number
+  readonly millis: number
+}
+
+/** From each of these times until the next one the longest gap of each lock. Nobody is inside while a lock is given back. */
+export const gapsOf = (
+  sections: ReadonlyArray<Section>,
+  kinds: ReadonlyArray<Kind>,
+  times: ReadonlyArray<number>
+): ReadonlyArray<Gap> =>
+  times.slice(1).flatMap((to, i) =>
+    [...new Set(kinds.map(lockOf))].map((lock) => {
+      const of = sections.filter(({ entered, kind }) => lockOf(kind) === lock && entered < to)
+      let free = times[i]!
+      let longest: Gap = { lock, at: free, millis: 0 }
+      for (const { entered, known } of [...of, { entered: to, known: to }]) {
+        if (entered - free > longest.millis) longest = { lock, at: entered, millis: entered - free }
+        free = Math.max(free, known)
+      }
+      return longest
+    })
+  )
 
 /** Judges a run by what was told and seen, both in the order of time. */
 export const judge = (told: ReadonlyArray<Told>, seen: ReadonlyArray<Seen>, rules: Rules): Judgement => {

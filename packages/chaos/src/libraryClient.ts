@@ -10,7 +10,7 @@ import { ClientProcess } from "./clientProcess.ts"
 import { type Kind, lockOf, now } from "./events.ts"
 
 const client = new ClientProcess()
-const { library = "", pause, urls, watchdogLeaseTime: leaseMillis, work } = client.settings
+const { library = "", pause, urls, watchdogLeaseTime: leaseMillis = 30_000, work } = client.settings
 const { candidate } = await (library === "naive" ? import("./naive.ts") : entryOf(library).load())
 const [port, ...otherPorts] = urls.map((url) => Number(new URL(url).port)) as [number, ...Array<number>]
 const connection = { port, otherPorts, leaseMillis }

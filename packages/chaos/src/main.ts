@@ -3,6 +3,7 @@
  * happened where something did not hold.
  */
 import { entryOf } from "@effect-redis-lock/bench/entries"
+import { median } from "@effect-redis-lock/bench/statistics"
 import { Effect } from "effect"
 import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -27,7 +28,7 @@ const servers = ["single", "sentinel", "cluster", "quorum"]
 const usage =
   `usage: pnpm chaos [--minutes 1] [--seed n] [--server ${servers.join("|")}] [--library name]\n` +
   `         [--only ${Object.keys(nemeses).join(",")}]\n` +
-  `         [--register redis|postgresql] [--unacknowledged] [--unfenced] [--apart]\n` +
+  `         [--register redis|postgresql] [--unacknowledged] [--unfenced] [--apart] [--steady]\n` +
   `         [--history file] [--figures file]\n` +
   `       pnpm chaos check FILE`
 
@@ -53,6 +54,7 @@ const parse = () => {
         unacknowledged: { type: "boolean" },
         unfenced: { type: "boolean" },
         apart: { type: "boolean" },
+        steady: { type: "boolean" },
         help: { type: "boolean", short: "h" }
       },
       allowPositionals: true
@@ -104,6 +106,8 @@ if (!(minutes > 0)) fail("--minutes is no number")
 if (!Number.isInteger(seed)) fail("--seed is no number")
 if (!servers.includes(server)) fail(`--server ${server} is unknown`)
 if (only?.every((fault) => fault in nemeses) === false) fail(`--only ${given.only} has an unknown fault`)
+// a permit without a lease stays with a process that is killed
+if (given.steady === true && only?.includes("kill") !== false) fail("--steady needs --only, without kill")
 if (!/^(redis|postgresql)$/.test(register)) fail(`--register ${register} is unknown`)
 const missing =
   (register === "postgresql" ? await noPostgresql() : undefined) ??
@@ -122,9 +126,10 @@ const report = await Effect.runPromise(
     chaos({
       ...{ seed, millis: minutes * 60_000, server: server as ServerKind, library, only },
       register: register as RegisterPlace["system"],
-      acknowledge: given.unacknowledged !== true,
+      acknowledge: given.unacknowledged === true ? false : undefined,
       fenced: given.unfenced !== true,
-      apart: given.apart === true
+      apart: given.apart === true,
+      steady: given.steady === true
     })
   )
 )
@@ -133,12 +138,18 @@ const count = new Map<string, number>()
 for (const { fault } of report.faults) count.set(fault, (count.get(fault) ?? 0) + 1)
 console.log(`faults: ${[...count].map(([fault, times]) => `${times} ${fault}`).join(", ")}`)
 const { served } = report
-const half = served[Math.ceil(served.length / 2) - 1] ?? Number.NaN
 console.log(
   `${report.sections.length} sections, ${report.lost} lost, ${report.failed} failed for lack of Redis, ` +
     `${report.uncaught} exceptions that nobody caught; served ` +
-    `${half.toFixed(0)} ms after the last fault (median of ${served.length} fibers), ${served.at(-1)?.toFixed(0)} ms at most`
+    `${median(served).toFixed(0)} ms after the last fault (median of ${served.length} fibers), ${served.at(-1)?.toFixed(0)} ms at most`
 )
+for (const lock of given.steady === true ? new Set(report.gaps.map(({ lock }) => lock)) : []) {
+  const gaps = report.gaps.flatMap((gap) => (gap.lock === lock ? [gap.millis] : []))
+  console.log(
+    `${lock}: nobody inside for ${median(gaps).toFixed(0)} ms after a fault (median of ${gaps.length}), ` +
+      `${Math.max(...gaps).toFixed(0)} ms at most`
+  )
+}
 if (typeof report.verdicts === "string") console.log(`not checked by Porcupine: ${report.verdicts}`)
 else printVerdicts(report.verdicts)
 if (history !== undefined) writeHistory(history, report.operations)

@@ -119,6 +119,20 @@ const succession = (site: Site, before: number) =>
     while ((yield* site.master(0)).port === before) yield* Effect.sleep(20)
   })
 
+/** Its replicas hear nothing of what happens meanwhile, and then it dies. */
+export const dyingUnheard = <R>({ heal, redis, site }: ServerAt, meanwhile: Effect.Effect<unknown, never, R>) =>
+  Effect.gen(function* () {
+    const before = yield* site.master(0)
+    const replicas = yield* followersOf(site.redises, before)
+    yield* cutOffFrom(replicas, redis)
+    yield* meanwhile
+    yield* before.kill
+    for (const replica of replicas) yield* Effect.promise(() => replica.config("SET", "masterauth", ""))
+    yield* succession(site, before.port)
+    heal()
+    yield* Effect.orDie(before.restart)
+  })
+
 const alone: ReadonlyArray<ServerKind> = ["single", "quorum"]
 const replicated: ReadonlyArray<ServerKind> = ["sentinel", "cluster"]
 
@@ -295,18 +309,7 @@ export const nemeses: Readonly<Record<string, Nemesis>> = {
     lasts: [300, 1500],
     on: replicated,
     says: ({ lasts }) => `the replicas hear nothing from the master for ${lasts} ms, and then it dies`,
-    play: ({ heal, redis, site }, { lasts }) =>
-      Effect.gen(function* () {
-        const before = yield* site.master(0)
-        const replicas = yield* followersOf(site.redises, before)
-        yield* cutOffFrom(replicas, redis)
-        yield* Effect.sleep(lasts)
-        yield* before.kill
-        for (const replica of replicas) yield* Effect.promise(() => replica.config("SET", "masterauth", ""))
-        yield* succession(site, before.port)
-        heal()
-        yield* Effect.orDie(before.restart)
-      })
+    play: (at, { lasts }) => dyingUnheard(at, Effect.sleep(lasts))
   },
   standstill: {
     to: "server",

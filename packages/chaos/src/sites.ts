@@ -65,7 +65,8 @@ const redisesOf = (servers: ReadonlyArray<Server>) =>
     (redises) => new Map(redises)
   )
 
-const durable = Effect.map(
+/** The options of a server that keeps its data over a restart. */
+export const durable = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "chaos-"))),
     (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
@@ -144,10 +145,16 @@ export const followersOf = (redises: Site["redises"], master: Server): Effect.Ef
     return all.filter((_, i) => roles[i]![0] === "slave" && roles[i]![2] === master.port)
   })
 
-const sentinel = (clients: number, late: Late) =>
+/** Those of Redis, where `RedisSentinel` has others. */
+const periods = ["INFO-PERIOD", 10_000, "PUBLISH-PERIOD", 2000, "PING-PERIOD", 1000]
+
+const sentinel = (clients: number, late: Late, isSlow: boolean) =>
   Effect.gen(function* () {
     const deployment = yield* RedisSentinel.start({ sentinels: 3, replicas: 2, downAfter: "500 millis", args: debug })
     const { sentinels, servers } = deployment
+    for (const redis of isSlow ? (yield* redisesOf(sentinels)).values() : []) {
+      yield* Effect.promise(() => redis.call("SENTINEL", "DEBUG", ...periods))
+    }
     const redises = yield* redisesOf(servers)
     const site: Site = {
       ...{ kind: "sentinel", servers, redises, clocks: new Map() },
@@ -206,18 +213,25 @@ const cluster = (clients: number, late: Late) =>
 /** Is told of bytes that a client has sent long ago. */
 type Late = (client: number, bytes: Buffer) => void
 
+interface SiteOptions {
+  readonly clients: number
+  readonly late: Late
+  /** Whether clocks can be set. Default: false. */
+  readonly withClocks?: boolean
+  /** Whether sentinels are as slow as Redis makes them. Default: false. */
+  readonly slowSentinels?: boolean
+}
+
 export const openSite = (
   kind: ServerKind,
-  clients: number,
-  late: Late,
-  withClocks: boolean
+  { clients, late, slowSentinels = false, withClocks = false }: SiteOptions
 ): Effect.Effect<Site, unknown, Scope.Scope> => {
   switch (kind) {
     case "single":
     case "quorum":
       return independent(kind, clients, late, withClocks)
     case "sentinel":
-      return sentinel(clients, late)
+      return sentinel(clients, late, slowSentinels)
     case "cluster":
       return cluster(clients, late)
   }
