@@ -8,12 +8,14 @@ import { existsSync } from "node:fs"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import type { ClosingEvent, ClosingSettings } from "./fixtures/closing.ts"
+import type { RunnerEvent, RunnerSettings } from "../runnerStorage/entities.ts"
 import type { StepperEvent, StepperSettings } from "./fixtures/stepper.ts"
 import type { VisitorEvent, VisitorSettings } from "./fixtures/visitor.ts"
 import { eventually, until } from "../kit/eventually.ts"
 
 interface Programs {
   readonly closing: { readonly settings: ClosingSettings; readonly event: ClosingEvent }
+  readonly runner: { readonly settings: RunnerSettings; readonly event: RunnerEvent }
   readonly stepper: { readonly settings: StepperSettings; readonly event: StepperEvent }
   readonly visitor: { readonly settings: VisitorSettings; readonly event: VisitorEvent }
 }

@@ -17,37 +17,37 @@ export const Counter = Entity.make("Counter", [
 
 export const shardCount = 300
 
-/** What a runner logs in Redis while something of its runs: one line for each step. */
+/** At that time it was inside, as a client of a chaos run is: in one call of a handler, or one start of a singleton. */
 export interface Step {
-  /** Of the server, milliseconds. */
+  readonly event: "stays"
+  /** On the clock of chaos runs, milliseconds. */
   readonly at: number
-  readonly process: string
   /** The entity, the singleton, or the tick of the cron job. */
-  readonly what: string
-  /** One call of a handler, one start of a singleton. */
-  readonly run: string
-  readonly message?: string
-  readonly isLast?: boolean
+  readonly lock: string
+  readonly hold: string
 }
 
-/** What a runner believes to own, as it says ten times a second. */
+/** What it believes to own, as it says ten times a second. */
 export interface Claim {
-  readonly process: string
-  /** The server's time before it looked, and when it had said so, milliseconds. */
-  readonly before: number
+  readonly event: "claims"
   readonly at: number
   readonly shards: ReadonlyArray<number>
 }
 
+export type RunnerEvent = Step | Claim
+
+/** What a runner has told. */
+export type Told = RunnerEvent & { readonly process: number }
+
+export const nameOf = (process: number) => `runner${process}`
+
 export interface RunnerSettings {
-  readonly process: string
+  readonly process: number
   readonly url: string
   readonly prefix: string
   readonly port: number
   readonly messagesPort: number
   readonly leaseMillis: number
-  /** The list in which it logs its steps. */
-  readonly log: string
 }
 
 /** Every interval is short against the lease, so that what is measured is the lease. */

@@ -1,58 +1,67 @@
-import { assert, it } from "@effect/vitest"
-import { continued, doubleOwners, overlappingRuns, stallsOf } from "./judge.ts"
+import { anomaliesOf, buildChecker, checked } from "@effect-redis-lock/chaos/check"
+import { assert, describe, it } from "@effect/vitest"
+import { writeSync } from "node:fs"
+import type { Told } from "./entities.ts"
+import { continued, historyOf, stallsOf, type Stop } from "./judge.ts"
 
-const run = (run: string, process: string, ...times: ReadonlyArray<number>) =>
-  times.map((at) => ({ at, process, what: "entity 1", run }))
-
-it("Two runs of one entity are a violation when one begins before the other has ended, and none when it begins afterwards", () => {
-  const one = run("one/1", "one", 10, 20, 30)
-  assert.deepStrictEqual(overlappingRuns([...one, ...run("two/1", "two", 31, 40)], []), [])
-  assert.strictEqual(overlappingRuns([...one, ...run("two/1", "two", 29, 40)], []).length, 1)
-  const other = run("two/1", "two", 29, 40).map((step) => ({ ...step, what: "entity 2" }))
-  assert.deepStrictEqual(overlappingRuns([...one, ...other], []), [])
+const run = (hold: string, process: number, ...times: ReadonlyArray<number>) =>
+  times.map((at): Told => ({ event: "stays", at, process, lock: "entity 1", hold }))
+const claim = (process: number, at: number, ...shards: ReadonlyArray<number>): Told => ({
+  ...{ event: "claims", process, at, shards }
 })
 
-it("What a stopped process had begun counts until it was stopped, and again if it goes on after it must have noticed", () => {
-  const stop = { process: "one", from: 15, stopped: 16, to: 1000, noticed: 2000 }
-  const two = run("two/1", "two", 500, 2500)
-  assert.deepStrictEqual(overlappingRuns([...run("one/1", "one", 10, 1001), ...two], [stop]), [])
-  const [begunMeanwhile, begunLater] = [run("one/1", "one", 16, 1001), run("one/1", "one", 17, 1001)]
-  assert.deepStrictEqual(overlappingRuns([...begunMeanwhile, ...two], [stop]), [])
-  assert.strictEqual(overlappingRuns([...begunLater, ...two], [stop]).length, 1)
-  const late = 2001
-  assert.strictEqual(overlappingRuns([...run("one/1", "one", 10, 1001, late), ...two], [stop]).length, 1)
-})
+const missing = await buildChecker()
+if (missing !== undefined) writeSync(2, `\nThe judge of runners is not tested: ${missing}\n`)
 
-it("What a stopped process begins when it continues is a violation if it goes on after it must have noticed", () => {
-  const stop = { process: "one", from: 15, stopped: 16, to: 1000, noticed: 2000 }
-  const two = run("two/1", "two", 500, 4000)
-  assert.deepStrictEqual(overlappingRuns([...run("one/1", "one", 1000, 1500), ...two], [stop]), [])
-  const late = 2001
-  assert.strictEqual(overlappingRuns([...run("one/1", "one", 1500, late), ...two], [stop]).length, 1)
-  assert.strictEqual(overlappingRuns([...run("one/1", "one", late, late + 1), ...two], [stop]).length, 1)
-})
+/** How many locks were held twice. */
+const violations = async (told: ReadonlyArray<Told>, stops: ReadonlyArray<Stop> = []) => {
+  const inOrder = told.toSorted((one, other) => one.at - other.at)
+  const verdicts = await checked(historyOf(inOrder, stops))
+  return typeof verdicts === "string" ? assert.fail(verdicts) : anomaliesOf(verdicts).length
+}
 
-it("A shard that two runners believe to own at the same time is a violation", () => {
-  const claim = (process: string, at: number, ...shards: ReadonlyArray<number>) => ({
-    process,
-    before: at - 1,
-    at,
-    shards
+const stop: Stop = { process: 1, from: 15, stopped: 16, to: 1000, noticed: 2000 }
+const late = 2001
+
+describe.skipIf(missing !== undefined)("the judge of runners", () => {
+  it("Two runs of one entity are a violation when one begins before the other has ended, and none when it begins afterwards", async () => {
+    const one = run("1/1", 1, 10, 20, 30)
+    assert.strictEqual(await violations([...one, ...run("2/1", 2, 31, 40)]), 0)
+    assert.strictEqual(await violations([...one, ...run("2/1", 2, 29, 40)]), 1)
+    const other = run("2/1", 2, 29, 40).map((step) => ({ ...step, lock: "entity 2" }))
+    assert.strictEqual(await violations([...one, ...other]), 0)
   })
-  const one = [claim("one", 100, 1, 2), claim("one", 200, 1, 2), claim("one", 300, 1)]
-  assert.deepStrictEqual(doubleOwners([...one, claim("two", 210, 2), claim("two", 310, 2)], []), [])
-  assert.strictEqual(doubleOwners([...one, claim("two", 110, 2), claim("two", 210, 2)], []).length, 1)
+
+  it("What a stopped process had begun counts until it was stopped, and again if it goes on after it must have noticed", async () => {
+    const two = run("2/1", 2, 500, 2500)
+    assert.strictEqual(await violations([...run("1/1", 1, 10, 1001), ...two], [stop]), 0)
+    assert.strictEqual(await violations([...run("1/1", 1, 16, 1001), ...two], [stop]), 0)
+    assert.strictEqual(await violations([...run("1/1", 1, 17, 1001), ...two], [stop]), 1)
+    assert.strictEqual(await violations([...run("1/1", 1, 10, 1001, late), ...two], [stop]), 1)
+  })
+
+  it("What a stopped process begins when it continues is a violation if it goes on after it must have noticed", async () => {
+    const two = run("2/1", 2, 500, 4000)
+    assert.strictEqual(await violations([...run("1/1", 1, 1000, 1500), ...two], [stop]), 0)
+    assert.strictEqual(await violations([...run("1/1", 1, 1500, late), ...two], [stop]), 1)
+    assert.strictEqual(await violations([...run("1/1", 1, late, late + 1), ...two], [stop]), 1)
+  })
+
+  it("A shard that two runners believe to own at the same time is a violation", async () => {
+    const one = [claim(1, 100, 1, 2), claim(1, 200, 1, 2), claim(1, 300, 1)]
+    assert.strictEqual(await violations([...one, claim(2, 210, 2), claim(2, 310, 2)]), 0)
+    assert.strictEqual(await violations([...one, claim(2, 110, 2), claim(2, 210, 2)]), 1)
+    // it had lost them in between
+    assert.strictEqual(await violations([...one, claim(2, 310, 2), claim(2, 390), claim(1, 400, 1, 2)]), 0)
+    assert.strictEqual(await violations([...one, claim(2, 310, 1), claim(1, 1000, 1)]), 0)
+  })
 })
 
 it("A process that claims nothing for half a lease counts as stopped, until it has claimed ten times again", () => {
-  const claims = [100, 200, 1800, 2000, ...Array.from({ length: 10 }, (_, index) => 2300 + 300 * index)].map((at) => ({
-    process: "one",
-    before: at - 10,
-    at,
-    shards: [1]
-  }))
-  assert.deepStrictEqual(stallsOf(claims, 3000), [{ process: "one", from: 190, stopped: 200, to: 1800, noticed: 5000 }])
+  const times = [100, 200, 1800, 2000, ...Array.from({ length: 10 }, (_, index) => 2300 + 300 * index)]
+  const claims = times.map((at) => claim(1, at, 1))
+  assert.deepStrictEqual(stallsOf(claims, 3000), [{ process: 1, from: 200, stopped: 200, to: 1800, noticed: 5000 }])
   assert.deepStrictEqual(stallsOf(claims, 4000), [])
-  const stop = { process: "one", from: 150, stopped: 250, resumed: 1000 }
-  assert.deepStrictEqual(continued(claims, stop), { process: "one", from: 150, stopped: 250, to: 1800, noticed: 5000 })
+  const resumed = { process: 1, from: 150, stopped: 250, resumed: 1000 }
+  assert.deepStrictEqual(continued(claims, resumed), { process: 1, from: 150, stopped: 250, to: 1800, noticed: 5000 })
 })

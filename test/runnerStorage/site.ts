@@ -1,83 +1,36 @@
 /**
  * A cluster of runner processes on a Redis, with a client that sends messages to its entities.
  */
+import { anomaliesOf, checked } from "@effect-redis-lock/chaos/check"
+import { now } from "@effect-redis-lock/chaos/events"
+import type { Operation } from "@effect-redis-lock/chaos/history"
 import { RedisRunnerStorage } from "@effect-redis-lock/cluster"
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { NodeClusterSocket } from "@effect/platform-node"
-import { assert } from "@effect/vitest"
-import { Context, Effect, Layer, References, type Scope } from "effect"
+import { Context, Effect, Layer, References } from "effect"
 import { MessageStorage, ShardingConfig } from "effect/cluster"
 import type { Redis } from "ioredis"
-import { type ChildProcess, spawn } from "node:child_process"
-import { existsSync } from "node:fs"
-import { once } from "node:events"
-import { type AddressInfo, createServer } from "node:net"
-import { fileURLToPath } from "node:url"
+import { type Process, start } from "../faults/processes.ts"
 import { eventually } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
+import { freePort } from "../kit/server/onFreePort.ts"
 import { serverTime } from "../kit/server/serverTime.ts"
-import { type Claim, Counter, type RunnerSettings, shardCount, shardingOptions, type Step } from "./entities.ts"
-import { continued, doubleOwners, lagMillis, overlappingRuns, stallsOf } from "./judge.ts"
+import { Counter, nameOf, type RunnerEvent, shardCount, shardingOptions, type Told } from "./entities.ts"
+import { continued, historyOf, lagMillis, stallsOf } from "./judge.ts"
 import { serveMessages } from "./messages.ts"
 
 /** A runner process. */
-export interface RunnerProcess {
+export interface RunnerProcess extends Process<RunnerEvent> {
+  readonly number: number
   readonly name: string
   readonly port: number
-  readonly signal: (name: "SIGSTOP" | "SIGCONT" | "SIGKILL" | "SIGTERM") => Effect.Effect<void>
-  /** Waits until it has ended, for a minute at most, and tells its exit code: null where a signal has ended it. */
-  readonly ended: Effect.Effect<number | null>
-  /** What it has printed. */
-  readonly output: () => string
 }
-
-const freePort = Effect.promise(async () => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-})
-
-const spawnRunner = Effect.fnUntraced(function* (
-  settings: RunnerSettings
-): Effect.fn.Return<RunnerProcess, never, Scope.Scope> {
-  const here = fileURLToPath(new URL("fixtures/runner.js", import.meta.url))
-  const program = existsSync(here) ? here : here.replace("/test/runnerStorage/", "/test/dist/runnerStorage/")
-  let output = ""
-  const child = yield* Effect.acquireRelease(
-    Effect.sync((): ChildProcess => {
-      const child = spawn(process.execPath, [program, JSON.stringify(settings)], { stdio: ["ignore", "pipe", "pipe"] })
-      for (const stream of [child.stdout, child.stderr]) {
-        stream?.setEncoding("utf8").on("data", (text: string) => (output += text))
-      }
-      return child
-    }),
-    (child) => Effect.sync(() => child.kill("SIGKILL"))
-  )
-  return {
-    name: settings.process,
-    port: settings.port,
-    signal: (name) => Effect.sync(() => void child.kill(name)),
-    ended: Effect.promise(async () => {
-      if (child.exitCode === null && child.signalCode === null) await once(child, "exit")
-      return child.exitCode
-    }).pipe(
-      Effect.timeoutOrElse({
-        duration: "1 minute",
-        orElse: () => Effect.die(new Error(`${settings.process} did not end within a minute; its output:\n${output}`))
-      })
-    ),
-    output: () => output
-  }
-})
 
 /** Opens a site: nothing runs yet. */
 export const openSite = Effect.fnUntraced(
   function* ({ leaseMillis, url }: { readonly url: string; readonly leaseMillis: number }) {
     const redis: Redis = yield* bare({ url })
     const prefix = `site-${crypto.randomUUID().slice(0, 8)}`
-    const log = `{${prefix}}:log`
     const driver = Context.get(yield* Layer.build(MessageStorage.MemoryDriver.layer), MessageStorage.MemoryDriver)
     const { port: messagesPort, reads } = yield* serveMessages(driver.encoded)
     const sharding = shardingOptions(leaseMillis, undefined)
@@ -92,13 +45,11 @@ export const openSite = Effect.fnUntraced(
         ])
       )
     )
-    yield* Effect.addFinalizer(() => Effect.promise(() => redis.del(log, `{${prefix}}:runners`, `{${prefix}}:shards`)))
-
-    const serverMillis = serverTime(redis)
+    yield* Effect.addFinalizer(() => Effect.promise(() => redis.del(`{${prefix}}:runners`, `{${prefix}}:shards`)))
 
     /** How many shards each process at an address owns now, by the leases in Redis. */
     const owners = Effect.gen(function* () {
-      const now = yield* serverMillis
+      const now = yield* serverTime(redis)
       const fields = yield* Effect.promise(() => redis.hgetall(`{${prefix}}:shards`))
       const counts = new Map<string, number>()
       for (const lease of Object.values(fields)) {
@@ -112,40 +63,27 @@ export const openSite = Effect.fnUntraced(
 
     const stops: Array<Parameters<typeof continued>[1]> = []
     const sent: Array<string> = []
-    let started = 0
+    const runners: Array<RunnerProcess> = []
 
-    const lines = Effect.map(
-      Effect.promise(() => redis.lrange(log, 0, -1)),
-      (all) =>
-        all.map((line) => {
-          const space = line.indexOf(" ")
-          return { at: Number(line.slice(0, space)), ...(JSON.parse(line.slice(space + 1)) as object) } as Step | Claim
-        })
-    )
-    const steps = Effect.map(lines, (all) => all.filter((line): line is Step => "run" in line))
-    const claims = Effect.map(lines, (all) => all.filter((line): line is Claim => "shards" in line))
+    /** All that they have told so far, in the order of time. */
+    const told = () =>
+      runners
+        .flatMap(({ events, number }) => events.map((event): Told => ({ ...event, process: number })))
+        .sort((one, other) => one.at - other.at)
 
     return {
-      redis,
-      serverMillis,
-      owners,
-      steps,
-      claims,
       /** Starts a runner: at a port of its own, or at that of one that has ended. */
       start: Effect.fnUntraced(function* (port?: number) {
-        return yield* spawnRunner({
-          process: `runner${++started}`,
-          url,
-          prefix,
-          port: port ?? (yield* freePort),
-          messagesPort,
-          leaseMillis,
-          log
-        })
+        const number = runners.length + 1
+        const at = port ?? (yield* freePort)
+        const settings = { process: number, url, prefix, port: at, messagesPort, leaseMillis }
+        const runner = { ...(yield* start("runner", settings)), number, name: nameOf(number), port: at }
+        runners.push(runner)
+        return runner
       }),
       /**
-       * Waits until these runners, and no others, own all shards, each its share. Tells how long that took by the server's time,
-       * from a time on.
+       * Waits until these runners, and no others, own all shards, each its share. Tells how long that took from a time
+       * on.
        */
       balanced: Effect.fnUntraced(function* (runners: ReadonlyArray<RunnerProcess>, since: number) {
         yield* eventually(
@@ -156,23 +94,22 @@ export const openSite = Effect.fnUntraced(
             counts.length === runners.length &&
             runners.every(({ port }) => counts.some(([owner]) => owner.startsWith(`127.0.0.1:${port} `)))
         )
-        return (yield* serverMillis) - since
+        return Math.round(now() - since)
       }),
       /** How long the slowest of these runners got nowhere since then, as the machine was busy. */
-      lagSince: Effect.fnUntraced(function* (runners: ReadonlyArray<RunnerProcess>, from: number) {
-        return lagMillis(yield* claims, { from, to: yield* serverMillis, processes: runners.map(({ name }) => name) })
-      }),
+      lagSince: (runners: ReadonlyArray<RunnerProcess>, from: number) =>
+        Math.round(lagMillis(told(), { from, to: now(), processes: runners.map(({ number }) => number) })),
       stop: Effect.fnUntraced(function* (runner: RunnerProcess) {
-        const from = yield* serverMillis
+        const from = now()
         yield* runner.signal("SIGSTOP")
-        const stopped = yield* serverMillis
-        return {
-          from,
-          resume: Effect.gen(function* () {
-            yield* runner.signal("SIGCONT")
-            stops.push({ process: runner.name, from, stopped, resumed: yield* serverMillis })
-          })
-        }
+        // it may be running on another CPU
+        yield* Effect.sleep(20)
+        const stopped = now()
+        const resume = Effect.suspend(() => {
+          stops.push({ process: runner.number, from, stopped, resumed: now() })
+          return runner.signal("SIGCONT")
+        })
+        return { from, resume }
       }),
       /** Sends one message to each of so many entities. It cannot be interrupted in between: what counts as sent is stored. */
       send: Effect.fnUntraced(
@@ -211,21 +148,28 @@ export const openSite = Effect.fnUntraced(
           (left) => left.size === 0
         )
       ),
-      /** What must never happen, and did. */
-      violations: Effect.gen(function* () {
-        const all = yield* lines
-        const inactive = [...stops.map((stop) => continued(all, stop)), ...stallsOf(all, leaseMillis)]
-        return [...overlappingRuns(yield* steps, inactive), ...doubleOwners(yield* claims, inactive)]
-      }),
-      summary: Effect.map(steps, (all) => {
-        const runs = (kind: string) =>
-          new Set(all.filter(({ what }) => what.startsWith(kind)).map(({ run }) => run)).size
+      /** What was done to entities, shards and the rest: the history of a chaos run. */
+      history: () => {
+        const all = told()
+        return historyOf(all, [...stops.map((stop) => continued(all, stop)), ...stallsOf(all, leaseMillis)])
+      },
+      summary: () => {
+        const holds = told().flatMap((event) => (event.event === "stays" ? [`${event.lock} ${event.hold}`] : []))
+        const runs = (kind: string) => new Set(holds.filter((hold) => hold.startsWith(kind))).size
         return `${sent.length} messages in ${runs("entity")} runs, ${runs("cron")} ticks, ${runs("singleton")} starts of the singleton`
-      })
+      }
     }
   },
   Effect.provideService(References.MinimumLogLevel, "Error")
 )
 
-export const assertNone = (violations: ReadonlyArray<string>) =>
-  assert.deepStrictEqual(violations, [], "something ran in two places at once")
+/** What ran in two places at once; nothing is found where the checker cannot be built. */
+export const violationsOf = (history: ReadonlyArray<Operation>) =>
+  Effect.map(
+    Effect.promise(() => checked(history)),
+    (verdicts) => {
+      if (typeof verdicts !== "string") return anomaliesOf(verdicts).map(({ what }) => what)
+      console.error(`not checked by Porcupine: ${verdicts}`)
+      return []
+    }
+  )

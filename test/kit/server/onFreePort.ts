@@ -2,7 +2,8 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { Effect } from "effect"
 import { type AddressInfo, createServer } from "node:net"
 
-const freePort = Effect.callback<number>((resume) => {
+/** One that nobody listens on. */
+export const freePort = Effect.callback<number>((resume) => {
   const server = createServer().listen(0, "127.0.0.1", () => {
     const { port } = server.address() as AddressInfo
     server.close(() => resume(Effect.succeed(port)))
