@@ -44,10 +44,17 @@ export default defineConfig({
   head: [["link", { rel: "icon", type: "image/svg+xml", href: `${process.env.DOCS_BASE ?? "/"}logo.svg` }]],
 
   vite: {
-    // what the Lua interpreter of the playground asks of Node.js
-    define: { "process.env.FENGARICONF": "undefined" },
-    // llms.txt lists the pages; llms-full.txt contains them all, except those generated from docstrings
     plugins: [
+      {
+        // what the Lua interpreter of the playground asks of Node.js; on the development server `define` would also make a global
+        // `process`, and the interpreter take the browser for Node.js
+        name: "fengari",
+        config: (_config, { command }) => {
+          const define = { "process.env.FENGARICONF": "undefined" }
+          return command === "build" ? { define } : { optimizeDeps: { esbuildOptions: { define } } }
+        }
+      },
+      // llms.txt lists the pages; llms-full.txt contains them all, except those generated from docstrings
       llmsTxt({
         ignoreFiles: ["api/**", "behaviours.md", "publishing.md"],
         customTemplateVariables: {

@@ -7,6 +7,7 @@ import "../../../packages/playground/src/page/playground.css"
 export const Playground = defineComponent({
   setup() {
     const root = ref<HTMLElement>()
+    const text = ref("It needs JavaScript, and a moment to load.")
     let end = () => {}
     let isGone = false
     onMounted(() => {
@@ -14,8 +15,13 @@ export const Playground = defineComponent({
         async (entries) => {
           if (!entries.some(({ isIntersecting }) => isIntersecting)) return
           near.disconnect()
-          const { mount } = await import("../../../packages/playground/dist/page/playground.js")
-          if (!isGone) end = await mount(root.value!)
+          try {
+            const { mount } = await import("../../../packages/playground/dist/page/playground.js")
+            if (!isGone) end = await mount(root.value!)
+          } catch (error) {
+            text.value = "It could not be loaded. The browser's console says why."
+            throw error
+          }
         },
         { threshold: 0.4 }
       )
@@ -26,6 +32,6 @@ export const Playground = defineComponent({
       isGone = true
       end()
     })
-    return () => h("div", { class: "playground", ref: root }, "It needs JavaScript, and a moment to load.")
+    return () => h("div", { class: "playground", ref: root }, text.value)
   }
 })
