@@ -245,6 +245,11 @@ const fixes = {
   route()`,
     broken: "  route()"
   },
+  "wrong-token": {
+    file: "packages/cli/src/ui/page/connection/session.ts",
+    fixed: "sessionStorage.getItem(stored) !== null\n",
+    broken: "false\n"
+  },
   "more-than-a-thousand": {
     file: "packages/cli/src/names/release.ts",
     fixed: "if (unlisted(state) > 0) {",

@@ -279,15 +279,15 @@ layer(TheBrowser.layer, { excludeTestServices: true, timeout: "4 minutes" })("th
     assert.deepStrictEqual(complaints, [])
   })
 
-  test("A token that cannot be one, in the address or typed, makes the page ask again", function* () {
+  test("A token that is wrong, in the address or typed, makes the page say so and ask again", function* () {
     const name = freshName("ui")
     const redis = yield* client()
     yield* holdElsewhere(redis, name)
     const ui = yield* startUi([name], { env: { REDIS_LOCK_UI_TOKEN: theToken } })
-    // neither is a text that a header can carry: the first is none at all
-    for (const given of ["%zz", encodeURIComponent("\u{1f512}")]) {
+    // the second is no text that a header can carry, and the third none at all
+    for (const given of ["0123456789abcdef-former", encodeURIComponent("\u{1f512}"), "%zz"]) {
       const { page } = yield* open(ui, `/#token=${given}`)
-      yield* promise(() => page.getByText("This page needs its token").waitFor())
+      yield* promise(() => page.getByText("That token is wrong").waitFor())
       assert.strictEqual(page.url(), `${ui.origin}/#/`)
       const field = page.getByLabel("The text of --token")
       yield* promise(() => field.fill("\u{1f512}"))

@@ -8,7 +8,7 @@ import { type ConnectionState, listen } from "./connection/events.ts"
 import { ListPage } from "./listPage.ts"
 import { LockPage } from "./lockPage.ts"
 import { Locks, orders } from "./locks.ts"
-import { setToken, takeTokenFromAddress } from "./connection/session.ts"
+import { hasToken, setToken, takeTokenFromAddress } from "./connection/session.ts"
 import { hrefOf } from "./table.ts"
 import { nextTheme, showTheme } from "./theme.ts"
 import type { About, LockTold, LocksChanged, Trouble } from "./connection/wire.ts"
@@ -17,7 +17,6 @@ const locks = new Locks()
 let about: About | undefined
 let lockPage: LockPage | undefined
 let connection: { readonly close: () => void } | undefined
-let hasToken = false
 
 // one drawing a frame, however much happens
 let isDrawing = false
@@ -76,9 +75,8 @@ const onState = (next: ConnectionState): void => {
     lockPage?.close()
     lockPage = undefined
     byId("main").replaceChildren(
-      tokenForm(hasToken, (token) => {
+      tokenForm(hasToken(), (token) => {
         setToken(token)
-        hasToken = true
         route()
       })
     )

@@ -10,15 +10,19 @@ export const takeTokenFromAddress = (): void => {
   const given = /^#token=(.+)$/.exec(location.hash)?.[1]
   if (given === undefined) return
   history.replaceState(null, "", `${location.pathname}#/`)
+  let token = given
   try {
-    setToken(decodeURIComponent(given))
+    token = decodeURIComponent(given)
   } catch {
-    // no text: the page will ask for the token
+    // not encoded
   }
+  setToken(token)
 }
 
 /** Without the spaces that were copied with it. */
 export const setToken = (token: string): void => sessionStorage.setItem(stored, token.trim())
+
+export const hasToken = (): boolean => sessionStorage.getItem(stored) !== null
 
 export const request = (path: string, init: RequestInit = {}): Promise<Response> => {
   const headers = new Headers(init.headers)
