@@ -21,8 +21,8 @@ const fixes = {
   },
   "permits-renewed": {
     file: `${internal}/hold/Watchdog.ts`,
-    fixed: "(left -= sizeOf(lease)) < 0",
-    broken: "(left -= 1) < 0"
+    fixed: "sizeOfOne = sizeOf",
+    broken: "sizeOfOne = (_: Lease) => 1"
   },
   "warned-twice": {
     file: `${internal}/hold/rollback.ts`,
@@ -31,8 +31,8 @@ const fixes = {
   },
   "quorum-of-the-closed": {
     file: `${internal}/quorum/quorumClient.ts`,
-    fixed: "client.end = Scope.close(scope, Exit.void)",
-    broken: ""
+    fixed: "return Scope.close(scope, Exit.void)",
+    broken: "return Effect.void"
   },
   "grant-behind-leave": {
     file: `${internal}/acquire/acquirePermits.ts`,
@@ -56,8 +56,8 @@ const fixes = {
   },
   "creator-in-line": {
     file: `${internal}/acquire/acquirePermits.ts`,
-    fixed: "if (line.initial === undefined && kind.initial !== undefined) {",
-    broken: "if (waiter.hasTurn && kind.initial !== undefined) {"
+    fixed: "initial: waiter.initial ?? (line.denial?.exists === true ? undefined : line.initial),",
+    broken: "initial: waiter.initial,"
   },
   "doctor-on-terminal": {
     file: "packages/cli/src/doctor/doctor.ts",
@@ -111,8 +111,8 @@ const fixes = {
   },
   "prolonged-lease": {
     file: `${internal}/hold/Lease.ts`,
-    fixed: "if (this.heldUntil !== undefined && this.renewedHolds === 0)",
-    broken: "if (this.heldUntil === 0)"
+    fixed: "this.heldUntil = Math.max(this.heldUntil, this.deadline)",
+    broken: "void this.deadline"
   },
   "freed-while-asking": {
     file: `${internal}/hold/Hold.ts`,
@@ -123,15 +123,13 @@ const fixes = {
   },
   "loss-after-the-end": {
     file: `${internal}/hold/Hold.ts`,
-    fixed: "(lease.checkLost(now()) === undefined ? this.#end() : Effect.ignore(this.#end()))",
-    broken: "this.#end(lease.checkLost(now()))"
+    fixed: "(lease.checkLost(now()) === undefined ? this.#end(since) : Effect.ignore(this.#end(since)))",
+    broken: "this.#end(since, lease.checkLost(now()))"
   },
   "silent-check": {
     file: `${internal}/hold/release.ts`,
-    fixed: `      if (!isFinal(failure)) releaseTime.gaveUp(lease)
-      return Effect.void`,
-    broken: `      isFinal(failure)
-      return Effect.void`
+    fixed: `if (failure.reason === "TimedOut") releaseTime.gaveUp(lease)`,
+    broken: `if (failure.reason === "Closed") releaseTime.gaveUp(lease)`
   },
   "prolonged-read": {
     file: `${internal}/hold/Lease.ts`,
@@ -733,8 +731,10 @@ const fixes = {
   },
   "newer-waiters-place": {
     file: `${internal}/hold/rollback.ts`,
-    fixed: "if (line === undefined) return run(semaphore.leave",
-    broken: "if (line !== null) return run(semaphore.leave"
+    fixed: `if (line === undefined) {
+          // of a fiber`,
+    broken: `if (line !== null) {
+          // of a fiber`
   },
   "interrupted-writers-place": {
     file: `${internal}/kinds/kinds.ts`,

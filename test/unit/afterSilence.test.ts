@@ -242,6 +242,48 @@ it.effect(
   }
 )
 
+it.effect("A section that is outlived, and then is not, ends within one release timeout at a silent server", () => {
+  const unconfirmed: Array<string> = []
+  return Effect.gen(function* () {
+    const server = yield* testStore()
+    const run = as(yield* clientOf({ store: patient(server.store) }, { releaseTimeout: "5 seconds" }))
+    const [outer, inner] = [yield* Scope.make(), yield* Scope.make()]
+    yield* run(Scope.provide(Lock.scoped("a:0"), outer))
+    yield* run(Scope.provide(Lock.scoped("a:0"), inner))
+    server.delay = () => 600_000
+    const closing = yield* background(Scope.close(outer, Exit.void))
+    yield* TestClock.adjust("1 second")
+    yield* background(Scope.close(inner, Exit.void))
+    yield* TestClock.adjust("4.1 seconds")
+    const isClosed = closing.pollUnsafe() !== undefined
+    server.delay = () => roundTripMillis
+    yield* TestClock.adjust("20 minutes")
+    assert.isTrue(isClosed)
+  }).pipe(Effect.provide(noting(unconfirmed)))
+})
+
+it.effect("A section that is outlived while Redis refuses shortens no release after it", () => {
+  const unconfirmed: Array<string> = []
+  return Effect.gen(function* () {
+    const server = yield* testStore()
+    const run = as(yield* clientOf(server))
+    const scopes = [yield* Scope.make(), yield* Scope.make(), yield* Scope.make()] as const
+    yield* run(Scope.provide(Lock.scoped("a:0"), scopes[0]))
+    yield* run(Scope.provide(Lock.scoped("a:0"), scopes[1]))
+    yield* run(Scope.provide(Lock.scoped("a:1"), scopes[2]))
+    server.isDown = true
+    yield* Scope.close(scopes[0], Exit.void)
+    const closing = yield* background(Scope.close(scopes[2], Exit.void))
+    yield* TestClock.adjust("1 second")
+    server.isDown = false
+    yield* TestClock.adjust("2 seconds")
+    yield* Fiber.join(closing)
+    assert.deepStrictEqual(unconfirmed, [])
+    assert.isTrue(yield* server.isFree("a:1"))
+    yield* Scope.close(scopes[1], Exit.void)
+  }).pipe(Effect.provide(noting(unconfirmed)))
+})
+
 /** What Redis confirms after a release of the lock "first" has given up. */
 const confirmed = {
   "another release": () => Effect.scoped(Lock.scoped("second")),

@@ -84,8 +84,14 @@ test("A re-entry neither shortens a fixed lease that is longer than the client's
   assert.strictEqual(loss(yield* Fiber.await(held)).reason, "HeldTooLong")
 })
 
+const prolonged = Effect.flatMap(Lock.currentHolding("a"), (holding) => holding.renew("1 hour"))
+
 for (const [how, prolong] of Object.entries<Effect.Effect<void, unknown, RedisLock.RedisLock>>({
-  "that was renewed for longer": Effect.flatMap(Lock.currentHolding("a"), (holding) => holding.renew("1 hour")),
+  "that was renewed for longer": prolonged,
+  "that was renewed for longer beside another re-entry": Effect.andThen(
+    Effect.forkChild(Lock.withLock(Effect.sleep("10 seconds"), "a"), { startImmediately: true }),
+    Effect.andThen(Effect.sleep("1 second"), prolonged)
+  ),
   "that a re-entry has prolonged": Lock.withLock(Effect.void, "a", { leaseTime: "1 hour" })
 })) {
   test(`A re-entry into a fixed lease ${how} may last as long as that`, function* () {
@@ -93,7 +99,7 @@ for (const [how, prolong] of Object.entries<Effect.Effect<void, unknown, RedisLo
     const renewed = Lock.withLock(Effect.sleep("40 minutes"), "a")
     const body = prolong.pipe(Effect.andThen(Effect.sleep("10 minutes")), Effect.andThen(renewed), Effect.as("done"))
     const held = yield* background(run(Lock.withLock(body, "a", { leaseTime: "1 minute" })))
-    yield* TestClock.adjust("50 minutes")
+    yield* TestClock.adjust("51 minutes")
     assert.strictEqual(yield* Fiber.join(held), "done")
   })
 }

@@ -66,6 +66,27 @@ for (const [position, at] of [
   })
 }
 
+test("The client of the first member of a RedLock closes at once though that of another one is closing", function* () {
+  expectWarning(/^A lock client was closed, and \d+ that it held could not be given back in time/)
+  const scopes = yield* Effect.forEach([0, 1, 2], () => Scope.make())
+  const stores = yield* testStores(3)
+  const services = yield* Effect.forEach(stores, (store, i) =>
+    Scope.provide(clientOf(store, { releaseTimeout: "100 millis" }), scopes[i]!)
+  )
+  const red = RedLock.make(services.map((service) => Lock.provide(Lock.make("a"), service)))
+  const held = yield* Effect.scoped(Effect.andThen(Lock.scoped(red), Effect.never)).pipe(Effect.exit, background)
+  yield* TestClock.adjust(1)
+  for (const store of stores) store.isDown = true
+  const closing = yield* Effect.forEach([2, 0, 1], (i) => background(Scope.close(scopes[i]!, Exit.void)))
+  assert.deepStrictEqual(
+    services.map((service) => (service as unknown as LockClient).isClosing),
+    [true, true, true]
+  )
+  yield* TestClock.withLive(Fiber.joinAll(closing))
+  yield* TestClock.adjust("10 minutes")
+  yield* Fiber.interrupt(held)
+})
+
 for (const closed of [[0], [2], [0, 2], [0, 1, 2]]) {
   const isMinority = closed.length === 1
   test(`A RedLock of which members ${closed.join(", ")} are closed ${isMinority ? "is held on the others" : "fails with an error"}`, function* () {

@@ -108,7 +108,7 @@ export type TokenOf<Tokens> = Tokens extends "none" ? undefined : bigint
 
 /**
  * Makes a grant count only once enough replicas have it. Otherwise it is rolled back, and acquiring fails with a `LockStoreError`
- * whose reason is `NotReplicated`, and whose `cause` is a `LockNotReplicated`. This covers every way of acquiring a lock or
+ * whose reason is `NotReplicated`, and whose `cause` is a `LockNotReplicated`; or with the reason of a server that refuses to confirm it. This covers every way of acquiring a lock or
  * leased permits, re-entry included (one that is not acknowledged fails, and the outer hold stays as it is); renewals and
  * releases do not wait.
  *

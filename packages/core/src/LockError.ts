@@ -374,8 +374,8 @@ export class LockStoreError extends Schema.TaggedError<LockStoreError>("effect-r
     expected: Schema.optional(Schema.String),
     found: Schema.optional(Schema.String),
     /**
-     * True if some servers of a quorum have run the command, or may have, though too few; or if what failed is the confirmation of a grant
-     * (`acknowledge`). Whatever the reason.
+     * True if some servers of a quorum have run the command, or may have, though too few; or if a grant could not be confirmed
+     * (`acknowledge`), as its server refused or did not answer. Whatever the reason.
      */
     mayHaveRun: Schema.optional(Schema.Boolean),
     /**

@@ -248,14 +248,17 @@ const wait = (
 ): Effect.Effect<PermitHold, LockTimeout | LockStoreError> => {
   const { client, keys, kind, permits, waitMillis } = request
   const key = keys.lock
-  const wanted = { kind: kind.name, permits, waitsUntil: startedAt + waitMillis, hasAsked: answer !== undefined }
+  const wanted = {
+    kind: kind.name,
+    permits,
+    initial: kind.initial,
+    waitsUntil: startedAt + waitMillis,
+    hasAsked: answer !== undefined
+  }
   const joined = Effect.flatMap(client.lines.join(key, "permit", wanted), ([line, waiter]) => {
     const waited = new PermitWait(request, restore, startedAt, line, waiter)
-    if (line.initial === undefined && kind.initial !== undefined) {
-      line.initial = kind.initial
-      // another waiter asks for all, and has not said so
-      if (!waiter.hasTurn) line.changed()
-    }
+    // another waiter asks for all, and does not say how many permits there are to be
+    if (kind.initial !== undefined && line.denial?.exists !== true && !waiter.hasTurn) line.changed()
     if (answer !== undefined) {
       line.mayHavePlace = true
       waited.answered(answer, startedAt, waiter.hasTurn)
@@ -344,7 +347,7 @@ class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
       return
     }
     line.denial = answer
-    line.supply = supplyOf(answer, line.initial)
+    line.supply = supplyOf(answer, this.#request.kind.initial)
     line.answered(answer.remaining, isAskers)
     if (isAskers) line.pass(answer.available)
   }
@@ -352,7 +355,7 @@ class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
 
 const wantsOf = (line: Line, waiter: Waiter): Wants => ({
   clientId: line.client.clientId,
-  initial: line.initial,
+  initial: waiter.initial ?? (line.denial?.exists === true ? undefined : line.initial),
   ifDenied: line.wantWithout(undefined),
   ifGranted: line.wantWithout(waiter),
   isNew: false

@@ -96,6 +96,7 @@ const addHold = (
         if (lease.released) return Effect.andThen(rollbackHold(hold), Effect.undefined)
         const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis) : lease.lose("NotOwner", client.now())
         if (lost !== undefined) return Effect.andThen(rollbackHold(hold), Effect.undefined)
+        if (!hold.renewed) lease.fix()
         lease.keepFor(request.minHoldMillis)
         client.watchdog.watch(lease)
         client.lines.wakeOwners(hold)

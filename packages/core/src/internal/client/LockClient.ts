@@ -111,7 +111,7 @@ export class LockClient extends OpaqueClient implements Service {
   readonly releases: RecentReleases | undefined = undefined
   readonly labels = new LabelsOfOthers(this)
   readonly presence = new Presence(this)
-  /** Of a quorum client with a scope of its own: ends that, once it is closed. */
+  /** Closes the scope in which the client of a RedLock was made. Run it after `close`. Nothing for other clients. */
   end: Effect.Effect<void> = Effect.void
   /** Whether the client refuses acquisitions because it closes. */
   isClosing = false

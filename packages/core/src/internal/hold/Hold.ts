@@ -152,7 +152,16 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
       if (shortLease !== undefined) return Effect.fail(shortLease)
       const lost = this.checkLost()
       if (lost !== undefined) return Effect.fail(lost)
-      return Effect.andThen(client.watchdog.renew(lease, leaseMillis), this.ensureHeld)
+      const renewed = client.watchdog.renew(lease, leaseMillis)
+      return Effect.andThen(
+        this.renewed
+          ? renewed
+          : Effect.andThen(
+              renewed,
+              Effect.sync(() => lease.fix())
+            ),
+        this.ensureHeld
+      )
     })
   }
 
@@ -165,20 +174,21 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
     this.released = true
     const { lease } = this
     const { now } = lease.client
-    const lost = lease.holds > 1 ? lease.checkLost(now()) : undefined
-    if (lost !== undefined || lease.holds === 1 || lease.outermost !== this) return this.#end(lost)
+    const since = now()
+    const lost = lease.holds > 1 ? lease.checkLost(since) : undefined
+    if (lost !== undefined || lease.holds === 1 || lease.outermost !== this) return this.#end(since, lost)
     // until the answer it counts, so that no release comes before
     return Effect.matchCauseEffect(checkHeld(lease), {
       // a loss that has come meanwhile is none of its own
-      onSuccess: () => (lease.checkLost(now()) === undefined ? this.#end() : Effect.ignore(this.#end())),
-      onFailure: (cause) => Effect.andThen(Effect.ignore(this.#end(lease.lost)), Effect.failCause(cause))
+      onSuccess: () => (lease.checkLost(now()) === undefined ? this.#end(since) : Effect.ignore(this.#end(since))),
+      onFailure: (cause) => Effect.andThen(Effect.ignore(this.#end(since, lease.lost)), Effect.failCause(cause))
     })
   }
 
-  #end(lost?: LockLost): Effect.Effect<void, LockLost | LockStoreError> {
+  #end(since: number, lost?: LockLost): Effect.Effect<void, LockLost | LockStoreError> {
     const { lease } = this
     lease.remove(this)
-    if (lease.holds === 0) return free(lease)
+    if (lease.holds === 0) return free(lease, since)
     if (lost !== undefined) return Effect.fail(lost)
     this.outlived = true
     lease.client.watchdog.reschedule(lease)
@@ -209,7 +219,7 @@ export const ownHold = (identity: Identity, lease: Lease): Hold | undefined => {
   for (let section = identity.owner.sections; section !== undefined; section = section.outer) {
     if (section.hold.lease === lease && !section.hold.released) return section.hold as Hold
   }
-  return lease.find(({ by }) => isSame(identity, by)) as Hold | undefined
+  return lease.find(({ by, released }) => !released && isSame(identity, by)) as Hold | undefined
 }
 
 /** The loss of the innermost section around the running code that held this lock, if the lock was lost. */

@@ -280,6 +280,12 @@ export class Lease implements Due, OwnerRef {
     if (millis > 0) this.keptUntil = Math.max(this.keptUntil, this.client.now() + millis)
   }
 
+  /** A hold with a fixed lease has prolonged that: where the outermost has one, re-entries may last as long, whatever its `maxHold`. */
+  fix(): void {
+    if (this.heldUntil === undefined || this.#first?.renewed !== false) return
+    this.heldUntil = Math.max(this.heldUntil, this.deadline)
+  }
+
   /** Counts a hold: the outermost, which Redis has granted, or a re-entry whose command is about to be sent. */
   add<H extends LeaseEntry>(hold: H): H {
     if (hold.renewed) this.renewedHolds++
@@ -309,9 +315,6 @@ export class Lease implements Due, OwnerRef {
     if (this.unconfirmed !== undefined && leaseMillis >= this.unconfirmed) this.unconfirmed = undefined
     this.renewalFailure = undefined
     this.deadline = Math.max(this.deadline, deadlineOf(sentAt, leaseMillis))
-    // a fixed lease bounds its re-entries, if it is longer than their `maxHold`
-    if (this.heldUntil !== undefined && this.renewedHolds === 0)
-      this.heldUntil = Math.max(this.heldUntil, this.deadline)
     return this.checkLost(now)
   }
 }

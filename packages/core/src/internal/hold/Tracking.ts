@@ -21,8 +21,8 @@ import type { Lease } from "./Lease.ts"
 const intervalMillis = 1000
 
 /**
- * The shortest pause after a verification, and that for each lease or permit that was verified: the key of readers, or of permits, also changes when
- * others come and go.
+ * The shortest pause after a verification, and that for each lease or permit that was verified: the key of readers, or of permits, also
+ * changes when others come and go.
  */
 const pauseMillis = 50
 const pauseMillisEach = 0.25
@@ -65,14 +65,16 @@ export class Tracking implements Alarm {
   track(leases: ReadonlyArray<Lease>): void {
     if (this.#server !== "tells") return
     for (const lease of leases) lease.isTracked = true
-    this.#client.watchdog.inBatches(leases, batchSize, (batch) => {
+    const send = (batch: ReadonlyArray<Lease>) => {
       const keys = [...new Set(batch.map(keyOf))]
       start(this.#client.run(track(keys)), (exit) => {
         if (Exit.isFailure(exit)) for (const lease of batch) lease.isTracked = false
         // deleted between its renewal and this
         else if (exit.value < keys.length) this.#client.watchdog.verify(batch)
       })
-    })
+    }
+    // permits have one key for all
+    this.#client.watchdog.inBatches(leases, batchSize, send, () => 1)
   }
 
   /** Verifies what has changed, and tracks what is old enough. */

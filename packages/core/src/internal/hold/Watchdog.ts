@@ -151,13 +151,18 @@ export class Watchdog implements Alarm {
     if (records.length > 0) this.#client.fork(Effect.forEach(records, send, { concurrency: batchSize, discard: true }))
   }
 
-  /** One command serves leases of one mode and slot, together of at most this {@link sizeOf}. */
-  inBatches(leases: Iterable<Lease>, size: number, send: (batch: ReadonlyArray<Lease>) => void): void {
+  /** One command serves leases of one mode and slot, together of at most this size: see {@link sizeOf}. */
+  inBatches(
+    leases: Iterable<Lease>,
+    size: number,
+    send: (batch: ReadonlyArray<Lease>) => void,
+    sizeOfOne = sizeOf
+  ): void {
     const groups = Arr.groupBy(leases, ({ keys, kind }) => `${kind.mode} ${this.#client.store.slot(keys.lock)}`)
     for (const group of Object.values(groups)) {
       while (group.length > 0) {
         let left = size
-        const end = group.findIndex((lease, i) => (left -= sizeOf(lease)) < 0 && i > 0)
+        const end = group.findIndex((lease, i) => (left -= sizeOfOne(lease)) < 0 && i > 0)
         send(group.splice(0, end === -1 ? group.length : end))
       }
     }

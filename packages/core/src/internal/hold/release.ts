@@ -14,14 +14,16 @@ import * as multiLock from "../store/operations/multiLock.ts"
 import { start } from "../store/startable.ts"
 import type { HandOver, Lease, LeaseEntry } from "./Lease.ts"
 
-/** Frees the lock: the last hold has ended. */
-export const free = (lease: Lease): Effect.Effect<void, LockLost | LockStoreError> => {
-  const pending = startRelease(lease, lease.client.now())
-  if (!(pending instanceof PendingRelease)) return Effect.fail(pending)
+/** Frees the lock, whose last hold has ended: the release timeout runs `since` then. */
+export const free = (lease: Lease, since: number): Effect.Effect<void, LockLost | LockStoreError> => {
   const { client } = lease
+  const now = client.now()
+  const pending = startRelease(lease, now, since)
+  if (!(pending instanceof PendingRelease)) return Effect.fail(pending)
   const send = sendRelease(lease, pending.publish)
+  const left = since + client.options.releaseTimeoutMillis - now
   return matchOutcome(
-    sendWithin(lease, pending.isToldToNobody ? sentAtOnce(send) : send, client.options.releaseTimeoutMillis),
+    sendWithin(lease, pending.isToldToNobody ? sentAtOnce(send) : send, left),
     (reply) => orLost(pending.confirm(reply)),
     (cause) => pending.retry(cause)
   )
@@ -37,7 +39,8 @@ export const checkHeld = (lease: Lease): Effect.Effect<void, LockLost> => {
   return Effect.matchEffect(sendWithin(lease, run(lease.kind.renew([lease], 0)), options.releaseTimeoutMillis), {
     onSuccess: ([reply]) => (reply === 0 ? Effect.fail(lease.lose("NotOwner", now())) : Effect.void),
     onFailure: (failure) => {
-      if (!isFinal(failure)) releaseTime.gaveUp(lease)
+      // a store that refuses does answer
+      if (failure.reason === "TimedOut") releaseTime.gaveUp(lease)
       return Effect.void
     }
   })
@@ -111,14 +114,14 @@ class PendingRelease {
   readonly publish: string | undefined
   /** Whether it leaves the lock to waiters of this process. */
   readonly isToldToNobody: boolean
-  readonly #sentAt: number
+  readonly #since: number
   readonly #handOver: HandOver | undefined
 
-  constructor(lease: Lease, sentAt: number, handOver: HandOver | undefined) {
+  constructor(lease: Lease, since: number, handOver: HandOver | undefined) {
     this.lease = lease
     this.publish = handOver?.publish
     this.isToldToNobody = handOver !== undefined && handOver.publish !== lease.client.store.publish
-    this.#sentAt = sentAt
+    this.#since = since
     this.#handOver = handOver
     lease.client.underWay++
   }
@@ -139,7 +142,7 @@ class PendingRelease {
       return Effect.failCause(failed)
     }
     const failure = error.value
-    const until = Math.min(lease.deadline, this.#sentAt + client.options.releaseTimeoutMillis)
+    const until = Math.min(lease.deadline, this.#since + client.options.releaseTimeoutMillis)
     let mayBeReleased = mayHaveReleased(failed)
     const send = Effect.tapCause(
       Effect.suspend(() => sendWithin(lease, sendRelease(lease), until - client.now())),
@@ -218,7 +221,7 @@ const handOverAt = (time: number, kept: OwnerRef): void => {
 }
 
 /** Forgets a lock that is about to be freed; unless it is already lost, send the command at once. */
-const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
+const startRelease = (lease: Lease, now: number, since = now): PendingRelease | LockLost => {
   const { client } = lease
   const lost = lease.checkLost(now)
   lease.released = true
@@ -234,7 +237,7 @@ const startRelease = (lease: Lease, now: number): PendingRelease | LockLost => {
   client.forget(lease, now)
   return new PendingRelease(
     lease,
-    now,
+    since,
     staysTaken(lease) ? keptHandOver(lease) : client.lines.startHandOver(lease, now)
   )
 }

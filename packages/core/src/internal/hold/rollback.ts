@@ -8,7 +8,7 @@ import * as Option from "effect/Option"
 import type { LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { type OwnerRef, ownerRefOf, takesPlaces } from "../kinds/kinds.ts"
-import { retryRelease } from "../store/failures.ts"
+import { longestPauseMillis, retryRelease } from "../store/failures.ts"
 import * as semaphore from "../store/operations/semaphore.ts"
 import type { Hold } from "./Hold.ts"
 import { releaseUntilConfirmed, releasing, sendRelease } from "./release.ts"
@@ -95,7 +95,11 @@ export const leavePlace = (client: LockClient, key: string, isUnsure: boolean): 
       client,
       Effect.suspend(() => {
         const line = lines.get(key, "permit")
-        if (line === undefined) return run(semaphore.leave(key, clientId, store))
+        if (line === undefined) {
+          // of a fiber that has joined since, as its first request was denied, the place may be gone
+          const changed = Effect.sync(() => lines.get(key, "permit")?.changed())
+          return Effect.tap(run(semaphore.leave(key, clientId, store)), changed)
+        }
         line.mayHavePlace = true
         return Effect.succeed(0)
       })
@@ -125,7 +129,8 @@ export const rollbackUnknown = (
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { client } = ownerRef
-    const leaseEnd = client.now() + client.store.commandLifeMillis + leaseMillis
+    // also a short lease lasts for as long as the command may take effect
+    const leaseEnd = client.now() + client.store.commandLifeMillis + Math.max(leaseMillis, longestPauseMillis)
     const publish = asksAgain && client.isQuorum ? "" : undefined
     const released = releaseUntilConfirmed(ownerRef, leaseEnd, { isForbidden, publish })
     const hasPlace = takesPlaces(ownerRef)

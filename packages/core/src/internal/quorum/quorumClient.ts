@@ -25,13 +25,15 @@ import { AlarmClock, monotonicMillis, reconnecting } from "../time/clock.ts"
 const makeQuorumClient = Effect.fnUntraced(function* (
   members: ReadonlyArray<Member>,
   times: QuorumTimes,
-  options: ClientOptions
+  options: ClientOptions,
+  /** Runs what outlives the client. */
+  outliving?: LockClient["fork"]
 ) {
   const now = monotonicMillis(yield* Clock.Clock)
   const context = yield* Effect.context<never>()
   const alarms = new AlarmClock(now, (defect) => report(context, defect))
   yield* Effect.forkScoped(alarms.run)
-  const fork = yield* FiberSet.makeRuntime<never>()
+  const fork = outliving ?? (yield* FiberSet.makeRuntime<never>())
   const store = new QuorumStore(members, { ...times, ...options }, alarms, now, (effect) => void fork(effect))
   const client = yield* makeLockClient(store.service, options, true)
   for (const member of members) member.client?.joinedBy.add(client)
@@ -71,6 +73,7 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
   const identity = JSON.stringify([times, distinct.toSorted()])
   const known = first.client.quorumClients.get(identity)
   if (known !== undefined && !known.isClosing) return known
+  let isEnded = false
   const joint = new LockKeys(combinedName(members.map(({ name }) => name)))
   const made = Effect.tap(
     makeQuorumClient(
@@ -83,20 +86,24 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
         keyOf: isShared ? undefined : mapKeys(joint, name, client.options)
       })),
       times,
-      isShared ? options : { ...options, keyPrefix: "" }
+      isShared ? options : { ...options, keyPrefix: "" },
+      first.client.fork
     ),
     (quorum) =>
       Effect.addFinalizer(() => {
         for (const { client } of members) {
           if (client.quorumClients.get(identity) === quorum) client.quorumClients.delete(identity)
         }
-        // beside it, and not once it has closed; unless the client of another member has closed
-        return quorum.isClosing ? Effect.void : first.client.close
+        // beside it, and not once it has closed; unless the client of another member has closed, and the first one stays
+        return isEnded ? Effect.void : first.client.close
       })
   )
   const scope = Scope.forkUnsafe(Context.get(context, Scope.Scope))
   const client = runNow(Context.add(context, Scope.Scope, scope), made)
-  client.end = Scope.close(scope, Exit.void)
+  client.end = Effect.suspend(() => {
+    isEnded = true
+    return Scope.close(scope, Exit.void)
+  })
   client.releaseTime = first.client.releaseTime
   for (const member of members) member.client.quorumClients.set(identity, client)
   return client

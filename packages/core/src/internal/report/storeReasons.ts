@@ -21,7 +21,7 @@ export const storeReasons = {
   ClusterMismatch:
     "the server belongs to a Redis Cluster and cannot run this (MOVED, CROSSSLOT). Connect with IoRedis.layerCluster, or by a redis+cluster:// URL",
   NotReplicated:
-    "the grant was not acknowledged by as many replicas as it needs, or could not be confirmed, and was undone. Look at the replicas, or at the option acknowledge",
+    "the grant was not acknowledged by as many replicas as it needs, and was undone. Look at the replicas, or at the option acknowledge",
   Closed:
     "the lock client is closed, as the scope of its layer has ended, or its connection to Redis has ended for good. Use locks within that scope, or provide the layer further out; keep an application's own Redis client open as long",
   Failed: "Redis answered with an error"

@@ -26,6 +26,8 @@ export interface Wanted {
   readonly identity?: Identity | undefined
   /** How many permits it wants. Default: 1. */
   readonly permits?: number | undefined
+  /** The permits with which it creates a missing semaphore. */
+  readonly initial?: number | undefined
   /** When its wait time ends, on the monotonic clock. */
   readonly waitsUntil: number
   /** Whether it joins at the head, which was reserved for its request. */
@@ -37,6 +39,7 @@ export class Waiter implements Alarm, Linked<Waiter> {
   readonly kind: string | undefined
   readonly identity: Identity | undefined
   readonly permits: number
+  readonly initial: number | undefined
   readonly waitsUntil: number
   /** Its place in the order of arrival. */
   readonly number: number
@@ -51,11 +54,12 @@ export class Waiter implements Alarm, Linked<Waiter> {
   readonly #line: Line
   #resume: ((result: Effect.Effect<void>) => void) | undefined = undefined
 
-  constructor(line: Line, { identity, kind, permits = 1, waitsUntil }: Wanted, number: number) {
+  constructor(line: Line, { identity, initial, kind, permits = 1, waitsUntil }: Wanted, number: number) {
     this.#line = line
     this.kind = kind
     this.identity = identity
     this.permits = permits
+    this.initial = initial
     this.waitsUntil = waitsUntil
     this.number = number
     this.joinedAt = line.client.now()
@@ -127,8 +131,6 @@ export class Line {
   mayHavePlace = false
   /** The last reply to a request for permits that was denied. */
   denial: PermitsReply | undefined = undefined
-  /** The permits with which the waiters' requests create a missing semaphore: as the first waiter said that did. */
-  initial: number | undefined = undefined
   /** By that reply. */
   supply = uncounted()
   /** When the waiter that has the turn last asked, on the monotonic clock. */
@@ -187,6 +189,11 @@ export class Line {
   /** A copy, as waiters may leave during iteration. */
   get waiters(): ReadonlyArray<Waiter> {
     return [...this.#waiters.values()].flatMap((waiters) => waiters.toArray())
+  }
+
+  /** The permits with which a missing semaphore is created, if any waiter says so. */
+  get initial(): number | undefined {
+    return this.waiters.find(({ initial }) => initial !== undefined)?.initial
   }
 
   /** The oldest that does not want more permits than there are. */
