@@ -128,8 +128,8 @@ const fixes = {
   },
   "silent-check": {
     file: `${internal}/hold/release.ts`,
-    fixed: `if (failure.reason === "TimedOut") releaseTime.gaveUp(lease)`,
-    broken: `if (failure.reason === "Closed") releaseTime.gaveUp(lease)`
+    fixed: `if (failure.reason === "TimedOut" && !isQuorum)`,
+    broken: `if (failure.reason === "Closed" && !isQuorum)`
   },
   "prolonged-read": {
     file: `${internal}/hold/Lease.ts`,
@@ -196,11 +196,6 @@ const fixes = {
     fixed: `this.#redirections = 0
       if`,
     broken: "if"
-  },
-  "tracking-left-on": {
-    file: "packages/ioredis/src/internal/tracking.ts",
-    fixed: "const isLast = reports.hasBegun && reports.listeners.size === 0",
-    broken: "const isLast = false"
   },
   "many-over-one-cluster": {
     file: "packages/ioredis/src/internal/connection/ClusterNodes.ts",
@@ -732,9 +727,11 @@ const fixes = {
   "newer-waiters-place": {
     file: `${internal}/hold/rollback.ts`,
     fixed: `if (line === undefined) {
-          // of a fiber`,
-    broken: `if (line !== null) {
-          // of a fiber`
+          // of a fiber that has joined since, as its first request was denied, the place may be gone
+          const changed = Effect.sync(() => lines.get(key, "permit")?.changed())
+          return Effect.tap(run(semaphore.leave(key, clientId, store)), changed)
+        }`,
+    broken: "if (line !== null) return run(semaphore.leave(key, clientId, store))"
   },
   "interrupted-writers-place": {
     file: `${internal}/kinds/kinds.ts`,

@@ -146,6 +146,10 @@ describe("the judge of a chaos run", () => {
       { lock: "{chaos}:plain", at: 400, millis: 120 },
       { lock: "{chaos}:readWrite", at: 400, millis: 10 }
     ])
+    // one that lasts longer than from one fault to the next
+    const apart = sectionsOf(told([at(1, 100, 110, "plain"), at(2, 4500, 4510, "plain")]))
+    const gaps = gapsOf(apart, ["plain"], [100, 2000, 4000, 5000])
+    assert.deepStrictEqual(gaps[0], { lock: "{chaos}:plain", at: 4500, millis: 4390 })
   })
 
   it("The judge of a chaos run finds a section that ended with something other than a failure of its lock", () => {

@@ -628,39 +628,6 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
     )
   }
 
-  for (const [title, isTheirs] of [
-    ["is turned off", false],
-    ["is left alone if the application has turned its own on meanwhile", true]
-  ] as const) {
-    testLive(`When a layer over an application's client is closed, CLIENT TRACKING ${title}`, function* () {
-      const { redis, server } = yield* onServer()
-      const shared = yield* bare(server)
-      const scope = yield* Scope.make()
-      const driver = yield* Scope.provide(Layer.build(IoRedis.fromClient(shared)), scope)
-      let isTold = false
-      const { invalidations } = Context.get(driver, RedisDriver.RedisDriver)
-      yield* Effect.forkIn(
-        Stream.runForEach(invalidations!, () => Effect.sync(() => void (isTold = true))),
-        scope
-      )
-      yield* until("the server tells the driver", () => isTold)
-      const redirect = () => shared.call("CLIENT", "GETREDIR")
-      const theirs = yield* Effect.promise(async () => {
-        if (!isTheirs) return -1
-        const id = await redis.client("ID")
-        await shared.call("CLIENT", "TRACKING", "OFF")
-        await shared.call("CLIENT", "TRACKING", "ON", "REDIRECT", id)
-        return id
-      })
-      yield* Scope.close(scope, Exit.void)
-      if (isTheirs) {
-        // it has asked by then, and would have turned it off
-        for (let i = 0; i < 3; i++) yield* Effect.promise(() => shared.ping())
-        assert.strictEqual(yield* Effect.promise(redirect), theirs)
-      } else yield* until("it is turned off", async () => (await redirect()) === theirs)
-    })
-  }
-
   testLive(
     "A restarted server still tells the application, at a connection with the number that one of the driver had before",
     function* () {

@@ -17,7 +17,7 @@ export const Counter = Entity.make("Counter", [
 
 export const shardCount = 300
 
-/** At that time it was inside, as a client of a chaos run is: in one call of a handler, or one start of a singleton. */
+/** At that time a call of a handler, or a start of a singleton, was under way. (Clients of chaos runs give this event the same name.) */
 export interface Step {
   readonly event: "stays"
   /** On the clock of chaos runs, milliseconds. */

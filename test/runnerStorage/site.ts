@@ -169,6 +169,8 @@ export const violationsOf = (history: ReadonlyArray<Operation>) =>
     Effect.promise(() => checked(history)),
     (verdicts) => {
       if (typeof verdicts !== "string") return anomaliesOf(verdicts).map(({ what }) => what)
+      // nothing is left out there
+      if (process.env.CI) return [verdicts]
       console.error(`not checked by Porcupine: ${verdicts}`)
       return []
     }

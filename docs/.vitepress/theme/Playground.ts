@@ -19,7 +19,7 @@ export const Playground = defineComponent({
             const { mount } = await import("../../../packages/playground/dist/page/playground.js")
             if (!isGone) end = await mount(root.value!)
           } catch (error) {
-            text.value = "It could not be loaded. The browser's console says why."
+            text.value = "It could not be loaded: the browser's console says why. Reload the page to try again."
             throw error
           }
         },

@@ -29,7 +29,7 @@ export interface ChaosOptions {
   readonly register?: RegisterPlace["system"]
   /** Whether they write with their tokens. Default: true. */
   readonly fenced?: boolean
-  /** Whether clients have the library's own options, sentinels Redis's, and nobody may be kept out for long: not with `kill`. Default: false. */
+  /** Whether clients and sentinels run with default options, and it is a violation if nobody gets in for three seconds. Not with `kill`. Default: false. */
   readonly steady?: boolean
   /** The kinds of fault. Default: all that let a lock be held by one at a time. */
   readonly only?: ReadonlyArray<string> | undefined

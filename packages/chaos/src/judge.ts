@@ -197,24 +197,30 @@ export interface Gap {
   readonly millis: number
 }
 
-/** From each of these times until the next one the longest gap of each lock. Nobody is inside while a lock is given back. */
+/**
+ * The longest gap of each lock of those that begin between each of these times and the next one; one that began before is counted from the first on.
+ * A section counts until its holder last said that it was inside: the time of its release belongs to the gap.
+ */
 export const gapsOf = (
   sections: ReadonlyArray<Section>,
   kinds: ReadonlyArray<Kind>,
   times: ReadonlyArray<number>
-): ReadonlyArray<Gap> =>
-  times.slice(1).flatMap((to, i) =>
+): ReadonlyArray<Gap> => {
+  const end = times.at(-1)!
+  return times.slice(1).flatMap((to, i) =>
     [...new Set(kinds.map(lockOf))].map((lock) => {
-      const of = sections.filter(({ entered, kind }) => lockOf(kind) === lock && entered < to)
+      const of = sections.filter(({ kind }) => lockOf(kind) === lock)
       let free = times[i]!
       let longest: Gap = { lock, at: free, millis: 0 }
-      for (const { entered, known } of [...of, { entered: to, known: to }]) {
+      for (const { entered, known } of [...of, { entered: end, known: end }]) {
+        if (free >= to) break
         if (entered - free > longest.millis) longest = { lock, at: entered, millis: entered - free }
         free = Math.max(free, known)
       }
       return longest
     })
   )
+}
 
 /** Judges a run by what was told and seen, both in the order of time. */
 export const judge = (told: ReadonlyArray<Told>, seen: ReadonlyArray<Seen>, rules: Rules): Judgement => {

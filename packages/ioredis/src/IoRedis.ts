@@ -589,8 +589,8 @@ export interface FromClientOptions extends Pick<IoRedisOptions, "fastPath" | "wa
  * refused its database, or if that cannot be told of a database other than 0, building the layer fails.
  *
  * Where the application has turned on CLIENT TRACKING on the client for a cache of its own, that stays as it is, and holders notice at their
- * next renewal, rather than at once, that somebody has deleted their lock. Turn it on before the layer is built: Redis refuses it while the layer has
- * turned on its own, which ends with the layer.
+ * next renewal, rather than at once, that somebody has deleted their lock. Turn it on before the layer is built: later, Redis refuses it, or
+ * takes it in place of the layer's. The layer's own stays on when it has closed: send CLIENT TRACKING OFF before you turn yours on then.
  *
  * The layer does not replace a connection of the client on which no reply arrives although nobody has closed it. Give the client a `socketTimeout` such
  * as 10 seconds (ioredis 5.11 has that option, 5.3 has not), a `Cluster` in its `redisOptions`: otherwise each command times out until the operating

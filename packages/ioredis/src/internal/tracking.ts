@@ -88,11 +88,6 @@ const isTaken = async (redis: Redis, id: number): Promise<boolean> => {
   return target !== -1 && target !== id && redirects.get(redis)?.ids.has(Number(target)) !== true
 }
 
-/** For an application that wants it for itself, which Redis would refuse. */
-const turnOff = async (redis: Redis): Promise<void> => {
-  if (!(await isTaken(redis, -1))) await call(redis, "TRACKING", "OFF")
-}
-
 const takenByApplication = new RedisDriver.RedisDriverError({
   reason: "Failed",
   cause: new Error("the application uses CLIENT TRACKING on this connection itself")
@@ -190,8 +185,6 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
     isOver = true
     stop()
     subscription.cancel()
-    const isLast = reports.hasBegun && reports.listeners.size === 0
-    if (isShared && isLast && registered?.status === "ready") turnOff(registered).catch(() => {})
     register(undefined)
   }
   /** Nobody cancels what has failed. */

@@ -258,7 +258,7 @@ const wait = (
   const joined = Effect.flatMap(client.lines.join(key, "permit", wanted), ([line, waiter]) => {
     const waited = new PermitWait(request, restore, startedAt, line, waiter)
     // another waiter asks for all, and does not say how many permits there are to be
-    if (kind.initial !== undefined && line.denial?.exists !== true && !waiter.hasTurn) line.changed()
+    if (kind.initial !== undefined && line.denial?.exists !== true && line.turn?.initial === undefined) line.changed()
     if (answer !== undefined) {
       line.mayHavePlace = true
       waited.answered(answer, startedAt, waiter.hasTurn)
@@ -348,6 +348,8 @@ class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
     }
     line.denial = answer
     line.supply = supplyOf(answer, this.#request.kind.initial)
+    // it was deleted, and others say how many there are to be
+    if (!answer.exists && this.#waiter.initial === undefined && line.initial !== undefined) line.changed()
     line.answered(answer.remaining, isAskers)
     if (isAskers) line.pass(answer.available)
   }

@@ -152,16 +152,7 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
       if (shortLease !== undefined) return Effect.fail(shortLease)
       const lost = this.checkLost()
       if (lost !== undefined) return Effect.fail(lost)
-      const renewed = client.watchdog.renew(lease, leaseMillis)
-      return Effect.andThen(
-        this.renewed
-          ? renewed
-          : Effect.andThen(
-              renewed,
-              Effect.sync(() => lease.fix())
-            ),
-        this.ensureHeld
-      )
+      return Effect.andThen(client.watchdog.renew(lease, leaseMillis, this.renewed), this.ensureHeld)
     })
   }
 

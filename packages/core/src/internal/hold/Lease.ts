@@ -280,7 +280,10 @@ export class Lease implements Due, OwnerRef {
     if (millis > 0) this.keptUntil = Math.max(this.keptUntil, this.client.now() + millis)
   }
 
-  /** A hold with a fixed lease has prolonged that: where the outermost has one, re-entries may last as long, whatever its `maxHold`. */
+  /**
+   * To be called when a hold with a fixed lease has prolonged the lease. If the outermost hold has a fixed one as well, re-entries may last as long
+   * as the lease, whatever the `maxHold`.
+   */
   fix(): void {
     if (this.heldUntil === undefined || this.#first?.renewed !== false) return
     this.heldUntil = Math.max(this.heldUntil, this.deadline)

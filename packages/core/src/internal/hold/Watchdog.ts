@@ -151,7 +151,7 @@ export class Watchdog implements Alarm {
     if (records.length > 0) this.#client.fork(Effect.forEach(records, send, { concurrency: batchSize, discard: true }))
   }
 
-  /** One command serves leases of one mode and slot, together of at most this size: see {@link sizeOf}. */
+  /** One command serves leases of one mode and slot, together of at most this size; `sizeOfOne` says what each counts. */
   inBatches(
     leases: Iterable<Lease>,
     size: number,
@@ -188,13 +188,14 @@ export class Watchdog implements Alarm {
     )
   }
 
-  /** Renews a lease for its holder. An interruption only ends the wait. */
-  renew(lease: Lease, leaseMillis: number): Effect.Effect<void, LockLost | LockStoreError> {
+  /** Renews a lease for one of its holds. An interruption only ends the wait. */
+  renew(lease: Lease, leaseMillis: number, isRenewed: boolean): Effect.Effect<void, LockLost | LockStoreError> {
     const { now, tracking } = this.#client
     return fromCallback((resume) => {
       tracking.wrote(lease)
       this.#renew([lease], now(), leaseMillis, (exit) => {
         const [reply] = Exit.isSuccess(exit) ? exit.value : []
+        if (reply === 1 && !isRenewed) lease.fix()
         if (reply === 0) resume(Effect.fail(lease.lose("NotOwner", now())))
         else resume(Effect.asVoid(exit))
       })

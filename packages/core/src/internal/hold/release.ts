@@ -34,13 +34,13 @@ export const free = (lease: Lease, since: number): Effect.Effect<void, LockLost 
  * while releases are cut short, as the store is away.
  */
 export const checkHeld = (lease: Lease): Effect.Effect<void, LockLost> => {
-  const { now, options, releaseTime, run } = lease.client
+  const { isQuorum, now, options, releaseTime, run } = lease.client
   if (releaseTime.leftFor(lease) !== undefined) return Effect.void
   return Effect.matchEffect(sendWithin(lease, run(lease.kind.renew([lease], 0)), options.releaseTimeoutMillis), {
     onSuccess: ([reply]) => (reply === 0 ? Effect.fail(lease.lose("NotOwner", now())) : Effect.void),
     onFailure: (failure) => {
-      // a store that refuses does answer
-      if (failure.reason === "TimedOut") releaseTime.gaveUp(lease)
+      // a store that refuses does answer, and a quorum was asked for a second at most
+      if (failure.reason === "TimedOut" && !isQuorum) releaseTime.gaveUp(lease)
       return Effect.void
     }
   })

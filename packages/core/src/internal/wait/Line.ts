@@ -193,7 +193,9 @@ export class Line {
 
   /** The permits with which a missing semaphore is created, if any waiter says so. */
   get initial(): number | undefined {
-    return this.waiters.find(({ initial }) => initial !== undefined)?.initial
+    let found: number | undefined
+    this.#forEach(({ initial }) => void (found ??= initial))
+    return found
   }
 
   /** The oldest that does not want more permits than there are. */

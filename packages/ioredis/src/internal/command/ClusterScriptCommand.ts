@@ -10,7 +10,7 @@ import { hashSlot } from "./hashSlot.ts"
 import { PendingCommands } from "./PendingCommands.ts"
 import { type OnExit, ScriptCommand } from "./ScriptCommand.ts"
 
-/** The number of redirections that a command follows without a pause before it fails with the next. */
+/** A command follows at most this many redirections in a row without a pause; with the next one it fails. */
 const MAX_REDIRECTIONS = 16
 
 /** The pause before resending a command that was rejected because its slot is being moved. */

@@ -124,12 +124,17 @@ export class CommandWriter {
   readonly #beat = (): void => {
     if (this.client.status === "ready" && !this.#hasHeard) {
       this.expectAnswer()
-      this.client.ping().then(this.answered, (error: Error) => {
-        // not where ioredis itself has given it up (commandTimeout)
-        if (error.name === "ReplyError") this.answered()
-      })
+      this.#ping()
     }
     this.#hasHeard = false
+  }
+
+  #ping(): void {
+    this.client.ping().then(this.answered, (error: Error) => {
+      if (error.name === "ReplyError") this.answered()
+      // ioredis has given it up (commandTimeout), and would not tell of a late reply
+      else if (this.#silence !== undefined && error.message === "Command timed out") this.#ping()
+    })
   }
 
   #watch(millis: number): void {
