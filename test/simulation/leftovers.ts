@@ -4,7 +4,7 @@
 import { runCommand } from "./memory.ts"
 import type { Server } from "./network.ts"
 
-/** Keys that stay for ever: how many permits are free, the counter of a fenced lock, and what a leader has proclaimed. */
+/** Keys without expiry: how many permits are free, the counter of a fenced lock, and what a leader has proclaimed. */
 const staysForEver = (key: string): boolean =>
   ["permits", "anonymous", "redisson_lock_token:{fenced}", "effect_redis_lock_record:{leader}:leader"].includes(key)
 

@@ -102,58 +102,60 @@ it.effect("A server of a cluster that is silent does not shorten the releases at
   }).pipe(Effect.provide(noting(unconfirmed)))
 })
 
+/** A cluster whose slots fall silent from the lowest on, one lock of which is held in a scope of its own. */
+const clusterFallingSilent = Effect.gen(function* () {
+  let silentBelow = 0
+  const store = clusterWith((yield* testStore()).store, (slot) => slot < silentBelow)
+  const run = as(yield* clientOf({ store }, { releaseTimeout: "5 seconds", watchdogLeaseTime: "5 minutes" }))
+  const [first, others] = [yield* Scope.make(), yield* Scope.make()]
+  yield* background(run(Scope.provide(Lock.scoped("a:0"), first)))
+  return { first, others, run, silence: (below: number) => void (silentBelow = below) }
+})
+
+const closesInTime = Effect.fnUntraced(function* (scope: Scope.Closeable) {
+  const closing = yield* background(Scope.close(scope, Exit.void))
+  yield* TestClock.adjust("5.1 seconds")
+  const isClosed = closing.pollUnsafe() !== undefined
+  yield* TestClock.adjust("2 minutes")
+  assert.isTrue(isClosed)
+})
+
 it.effect("A cluster that falls silent server by server holds up a scope for no more than one release timeout", () => {
   const unconfirmed: Array<string> = []
   return Effect.gen(function* () {
-    let silentBelow = 0
-    const store = clusterWith((yield* testStore()).store, (slot) => slot < silentBelow)
-    const run = as(yield* clientOf({ store }, { releaseTimeout: "5 seconds", watchdogLeaseTime: "5 minutes" }))
-    const [first, others] = [yield* Scope.make(), yield* Scope.make()]
-    yield* background(run(Scope.provide(Lock.scoped("a:0"), first)))
+    const { first, others, run, silence } = yield* clusterFallingSilent
     for (let i = 20; i < 30; i++) yield* background(run(Scope.provide(Lock.scoped(`a:${i}`), others)))
     yield* TestClock.adjust("1 second")
-    silentBelow = 20
+    silence(20)
     yield* background(Scope.close(first, Exit.void))
     yield* TestClock.adjust("5 seconds")
     for (let i = 20; i < 30; i++) yield* background(run(Effect.scoped(Lock.scoped(`b:${i}`))))
     yield* TestClock.adjust(10 * roundTripMillis)
-    silentBelow = 30
-    const closing = yield* background(Scope.close(others, Exit.void))
-    yield* TestClock.adjust("5.1 seconds")
-    const isClosed = closing.pollUnsafe() !== undefined
-    yield* TestClock.adjust("2 minutes")
-    assert.isTrue(isClosed)
+    silence(30)
+    yield* closesInTime(others)
   }).pipe(Effect.provide(noting(unconfirmed)))
 })
 
 it.effect("A cluster that falls silent once more holds up a scope for no more than one release timeout", () => {
   const unconfirmed: Array<string> = []
   return Effect.gen(function* () {
-    let silentBelow = 0
-    const store = clusterWith((yield* testStore()).store, (slot) => slot < silentBelow)
-    const run = as(yield* clientOf({ store }, { releaseTimeout: "5 seconds", watchdogLeaseTime: "5 minutes" }))
-    const [first, others] = [yield* Scope.make(), yield* Scope.make()]
-    yield* background(run(Scope.provide(Lock.scoped("a:0"), first)))
+    const { first, others, run, silence } = yield* clusterFallingSilent
     // the last one is released first
     for (const slot of [20, 21, 22, 1]) {
       yield* background(run(Scope.provide(Lock.scoped(`a:${slot}`), others)))
       yield* TestClock.adjust(roundTripMillis)
     }
-    silentBelow = 20
+    silence(20)
     yield* background(Scope.close(first, Exit.void))
     yield* TestClock.adjust("5 seconds")
     for (const slot of [20, 21, 22]) yield* background(run(Effect.scoped(Lock.scoped(`b:${slot}`))))
     yield* TestClock.adjust(10 * roundTripMillis)
-    silentBelow = 0
+    silence(0)
     yield* background(run(Effect.scoped(Lock.scoped("b:0"))))
     yield* TestClock.adjust(10 * roundTripMillis)
     assert.deepStrictEqual(unconfirmed, ["a:0"])
-    silentBelow = 30
-    const closing = yield* background(Scope.close(others, Exit.void))
-    yield* TestClock.adjust("5.1 seconds")
-    const isClosed = closing.pollUnsafe() !== undefined
-    yield* TestClock.adjust("2 minutes")
-    assert.isTrue(isClosed)
+    silence(30)
+    yield* closesInTime(others)
   }).pipe(Effect.provide(noting(unconfirmed)))
 })
 

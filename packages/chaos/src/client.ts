@@ -51,7 +51,7 @@ const underPermit = (name: string, section: (held: Held) => Effect.Effect<void, 
     })
   )
 
-/** Such a permit has no lease: whoever has it cannot lose it. */
+/** Such a permit has no lease, so its holder cannot lose it. */
 const underCounted = (name: string, section: (held: Held) => Effect.Effect<void, LockLost>) =>
   Effect.suspend(() => section({ grant: { ensureHeld: Effect.void }, owner: crypto.randomUUID() })).pipe(
     Semaphore.withPermits(Semaphore.make(name, { permits: permitsOf("counted") }), 1)

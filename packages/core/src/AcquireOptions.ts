@@ -108,8 +108,8 @@ export type TokenOf<Tokens> = Tokens extends "none" ? undefined : bigint
 
 /**
  * Makes a grant count only once enough replicas have it. Otherwise it is rolled back, and acquiring fails with a `LockStoreError`
- * whose reason is `NotReplicated`, and whose `cause` is a `LockNotReplicated`; or with the reason of a server that refuses to confirm it. This covers every way of acquiring a lock or
- * leased permits, re-entry included (one that is not acknowledged fails, and the outer hold stays as it is); renewals and
+ * whose reason is `NotReplicated`, and whose `cause` is a `LockNotReplicated`; or, if a server refuses to confirm it, with the reason
+ * for that. This covers every way of acquiring a lock or leased permits, re-entry included (one that is not acknowledged fails, and the outer hold stays as it is); renewals and
  * releases do not wait.
  *
  * **Details**
