@@ -23,7 +23,7 @@ import type { LockClient } from "../client/LockClient.ts"
 import type { Acknowledgement } from "../options/acquireOptions.ts"
 import { report } from "../report/defects.ts"
 import { type Arguments, listReply, type StoreCommand } from "./operations/StoreOperation.ts"
-import { type Cancellable, start, StartKey } from "./startable.ts"
+import { type Cancellable, type OnExit, start, startable, StartKey } from "./startable.ts"
 import type { Acknowledges, Store } from "./Store.ts"
 
 /** What a grant needs in order to count, if more than a reply. The members of a quorum acknowledge for themselves. */
@@ -106,7 +106,7 @@ export const evalUnsafeOf = (run: RedisDriver["Service"]["eval"]): EvalUnsafe =>
 export const sending =
   (sender: Sender): Store["run"] =>
   (command) =>
-    new Command(command, sender)
+    startable((onExit) => new SentCommand(command, sender, onExit).send())
 
 /** A spread would leave room for sixteen more. */
 const withLast = (args: Arguments, last: number): Arguments => {
@@ -115,31 +115,6 @@ const withLast = (args: Arguments, last: number): Arguments => {
   for (let i = 0; i < args.length; i++) all[i] = args[i]!
   all[args.length] = last
   return all
-}
-
-type OnExit<A> = (exit: Exit.Exit<A, LockStoreError>) => void
-
-/** A command as an Effect, which {@link start} starts without a fiber. */
-class Command<A> extends Effectable.Class<A, LockStoreError> {
-  readonly #command: StoreCommand<A>
-  readonly #sender: Sender
-
-  constructor(command: StoreCommand<A>, sender: Sender) {
-    super()
-    this.#command = command
-    this.#sender = sender
-  }
-
-  override asEffect(): Effect.Effect<A, LockStoreError> {
-    // not bound, which takes longer than all else here
-    return Effect.callback((resume) => this[StartKey](resume))
-  }
-
-  [StartKey](onExit: OnExit<A>): SentCommand<A> {
-    const sent = new SentCommand(this.#command, this.#sender, onExit)
-    sent.send()
-    return sent
-  }
 }
 
 /**
@@ -153,7 +128,7 @@ class Command<A> extends Effectable.Class<A, LockStoreError> {
 class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   readonly #command: StoreCommand<A>
   readonly #sender: Sender
-  readonly #onExit: OnExit<A>
+  readonly #onExit: OnExit<A, LockStoreError>
   readonly #context: Context.Context<never>
   /** Undefined for a command without a deadline. */
   readonly #clock: ServerClock | undefined
@@ -162,7 +137,7 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   #sent: Cancellable | undefined
   #isCancelled = false
 
-  constructor(command: StoreCommand<A>, sender: Sender, onExit: OnExit<A>) {
+  constructor(command: StoreCommand<A>, sender: Sender, onExit: OnExit<A, LockStoreError>) {
     super()
     this.#command = command
     this.#sender = sender
@@ -171,7 +146,7 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
     this.#clock = command.operation.hasDeadline ? sender.clocks.of(command.keys[0]!) : undefined
   }
 
-  send(): void {
+  send(): this {
     const { keys, operation } = this.#command
     const { clocks, eval: run, lifeMillis } = this.#sender
     let { args } = this.#command
@@ -182,6 +157,7 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
       args = withLast(args, Math.max(0, deadline))
     }
     this.#sent = run(operation.script, keys, args, this.#receive)
+    return this
   }
 
   cancel(): void {
@@ -195,23 +171,28 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   }
 
   readonly #receive = (exit: Exit.Exit<Reply, RedisDriverError>): void => {
-    if (Exit.isSuccess(exit)) {
-      if (exit.value === "QUEUED") return this.#settle(Exit.fail(this.#failure(inTransaction)))
-      return this.#settle(this.#read(exit))
+    const isLate = Exit.isFailure(exit) && this.#isLate(exit.cause)
+    if (isLate && this.#sends < maxSends) {
+      if (!this.#isCancelled) this.send()
+      return
     }
-    if (!this.#isLate(exit.cause)) {
-      return this.#settle(Exit.mapError(exit as Exit.Failure<never, RedisDriverError>, (error) => this.#failure(error)))
-    }
-    if (this.#sends === maxSends) {
-      // the server's clock was stepped again and again, or the server stopped each time
-      this.#settle(Exit.fail(this.#failure({ reason: "TooLate" })))
-    } else if (!this.#isCancelled) {
-      this.send()
+    // if it is late, the server's clock was stepped again and again, or the server stopped each time
+    const settled = Exit.isSuccess(exit)
+      ? this.#read(exit)
+      : isLate
+        ? Exit.fail(this.#failure({ reason: "TooLate" }))
+        : Exit.mapError(exit as Exit.Failure<never, RedisDriverError>, (error) => this.#failure(error))
+    try {
+      this.#onExit(settled)
+    } catch (defect) {
+      // what a resumed fiber's observers throw stays out of the driver
+      report(this.#context, defect)
     }
   }
 
   /** What a driver calls back with may be anything, and what it means must not be thrown back into it. */
   #read(exit: Exit.Success<Reply, unknown>): Exit.Exit<A, LockStoreError> {
+    if (exit.value === "QUEUED") return Exit.fail(this.#failure(inTransaction))
     const { operation } = this.#command
     try {
       const reply = operation.reply(operation.tellsTime ? this.#withoutTime(exit.value) : exit.value)
@@ -254,15 +235,6 @@ class SentCommand<A> extends Effectable.Class<void> implements Cancellable {
   #failure({ cause, reason }: Partial<RedisDriverError> & Pick<RedisDriverError, "reason">): LockStoreError {
     this.#sender.onFailure?.(reason)
     return failureOf(this.#command, reason, cause)
-  }
-
-  /** What a resumed fiber's observers throw stays out of the driver. */
-  #settle(exit: Exit.Exit<A, LockStoreError>): void {
-    try {
-      this.#onExit(exit)
-    } catch (defect) {
-      report(this.#context, defect)
-    }
   }
 }
 
@@ -341,8 +313,6 @@ export class ServerClocks {
   readonly now: () => number
   readonly #serverOf: (key: string) => string
   readonly #clocks = new Map<string, ServerClock>()
-  #lastServer: string | undefined
-  #lastClock = new ServerClock()
 
   /** `serverOf` names the server that keeps a key now. */
   constructor(now: () => number, serverOf: (key: string) => string) {
@@ -353,15 +323,12 @@ export class ServerClocks {
   /** The clock of the server that keeps a key. */
   of(key: string): ServerClock {
     const server = this.#serverOf(key)
-    // nearly always the same one
-    if (server !== this.#lastServer) {
-      this.#lastServer = server
-      const known = this.#clocks.get(server)
-      if (known === undefined && this.#clocks.size === maxClocks) this.#clocks.clear()
-      this.#lastClock = known ?? new ServerClock()
-      this.#clocks.set(server, this.#lastClock)
+    let clock = this.#clocks.get(server)
+    if (clock === undefined) {
+      if (this.#clocks.size === maxClocks) this.#clocks.clear()
+      this.#clocks.set(server, (clock = new ServerClock()))
     }
-    return this.#lastClock
+    return clock
   }
 
   /** The server's time now at the latest, microseconds; undefined while nothing is known. */

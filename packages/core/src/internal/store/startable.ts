@@ -9,7 +9,6 @@
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Effectable from "effect/Effectable"
 import type * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
@@ -25,10 +24,24 @@ export interface Cancellable {
 /** The property that starts it. */
 export const StartKey = Symbol.for("effect-redis-lock/Start")
 
-type StartEffect<A, E> = (onExit: (exit: Exit.Exit<A, E>) => void) => Cancellable
+export type OnExit<A, E> = (exit: Exit.Exit<A, E>) => void
+
+type StartEffect<A, E> = (onExit: OnExit<A, E>) => Cancellable
+
+/**
+ * An Effect that {@link start} starts without a fiber. What `begin` returns is its own cancellation, as an Effect, which an interruption
+ * runs.
+ */
+export const startable = <A, E>(
+  begin: (onExit: OnExit<A, E>) => Cancellable & Effect.Effect<void>
+): Effect.Effect<A, E> => {
+  const effect: Effect.Effect<A, E> & { [StartKey]?: StartEffect<A, E> } = Effect.callback(begin)
+  effect[StartKey] = begin
+  return effect
+}
 
 /** Starts an Effect: by itself if it can be started, else on a fiber of its own. It calls back once, perhaps at once. */
-export const start = <A, E>(effect: Effect.Effect<A, E>, onExit: (exit: Exit.Exit<A, E>) => void): Cancellable => {
+export const start = <A, E>(effect: Effect.Effect<A, E>, onExit: OnExit<A, E>): Cancellable => {
   const own = effect as { readonly [StartKey]?: StartEffect<A, E> }
   if (own[StartKey] !== undefined) return own[StartKey](onExit)
   const fiber = Effect.runForkWith(Fiber.getCurrent()?.context ?? Context.empty())(effect)
@@ -55,23 +68,8 @@ export const fromCallback = <A, E>(
         report(fiber?.context ?? Context.empty(), defect)
       }
     })
-    return new Cancel(started)
+    return Effect.sync(() => started.cancel())
   })
-
-/** Cancels, as an Effect: one object, where a closure in an Effect would be three. */
-class Cancel extends Effectable.Class<void> {
-  readonly #started: Cancellable
-
-  constructor(started: Cancellable) {
-    super()
-    this.#started = started
-  }
-
-  override asEffect(): Effect.Effect<void> {
-    this.#started.cancel()
-    return Effect.void
-  }
-}
 
 /** Starts a subscription; calls back with every element until it is cancelled or fails. */
 type StartStream<A, E> = (onElement: (element: A) => void, onFailure: (error: E) => void) => Cancellable
