@@ -52,11 +52,14 @@ export interface Grant {
 }
 
 /**
- * More than a server has that has only heard of the hand-over. Of a lease that is hardly longer, whatever is left counts: the reply may take long
- * against it.
+ * The grant of a lease. Where it is confirmed, more of it must be left than a server has that has only heard of the hand-over. Of a lease that is
+ * hardly longer, whatever is left counts: the reply may take long against it.
  */
-export const leastOf = (leaseMillis: string | number | undefined): number =>
-  Number(leaseMillis) >= 1.5 * longestHandOverMillis ? longestHandOverMillis + 1 : 0
+export const grantOf = (key: string, mark: string, leaseMillis: string | number | undefined): Grant => ({
+  key,
+  mark,
+  leastMillis: Number(leaseMillis) >= 1.5 * longestHandOverMillis ? longestHandOverMillis + 1 : 0
+})
 
 /** One operation with its keys and arguments, ready to run. `keys[0]` is the lock. */
 export class StoreCommand<A> {
@@ -182,7 +185,7 @@ export const numbersReply = (raw: Reply): ReadonlyArray<number> => listReply(raw
 
 /** The grant of an acquisition whose first argument is the owner: a field of the lock. */
 export const grantsOwner: Grants<AcquireReply> = ({ args, keys }, reply) =>
-  typeof reply === "number" ? { key: keys[0]!, mark: `h${args[0]}`, leastMillis: leastOf(args[1]) } : undefined
+  typeof reply === "number" ? grantOf(keys[0]!, `h${args[0]}`, args[1]) : undefined
 
 /** The reply of a majority that confirms, or of enough that do not; undefined if the members that failed could tip the scales. */
 const confirmed = (replies: ReadonlyArray<number>, { members, required }: Scale): number | undefined => {
@@ -197,6 +200,10 @@ const confirmed = (replies: ReadonlyArray<number>, { members, required }: Scale)
   if (positive >= required) return highest
   return members - (replies.length - positive) < required ? lowest : undefined
 }
+
+/** What a majority of the members has replied. */
+export const agreed = <A>(replies: ReadonlyArray<A>, required: number): A | undefined =>
+  replies.find((reply) => replies.filter((other) => other === reply).length >= required)
 
 /** For numeric replies: at least 1 if the member has done it. */
 export const majority: QuorumRule<number> = { combine: confirmed }
@@ -229,7 +236,7 @@ export const majorityPerKey: QuorumRule<ReadonlyArray<number>> = {
 }
 
 /** Not decided by replies alone: the votes for an acquisition are counted in `quorum/votes.ts`. */
-export const counted = { combine: () => undefined }
+export const counted = (acquires: AcquireRule): QuorumRule<AcquireReply> => ({ combine: () => undefined, acquires })
 
 /** `lua/grant/`: what all kinds of grant have in common. */
 export const operations = {

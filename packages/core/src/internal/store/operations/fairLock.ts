@@ -22,20 +22,9 @@ export const operations = {
   forceRelease: operation("fair_lock/force_release", { reply: numberReply }),
   refresh: operation("fair_lock/refresh", {
     reply: (raw): RefreshReply => {
-      const [left, head, headMillis, holder, lost] = raw as readonly [
-        number,
-        string | null,
-        number,
-        string | null,
-        number
-      ]
-      return {
-        left,
-        head: head ?? undefined,
-        headMillis,
-        holder: holder ?? undefined,
-        mayHaveLostPlaces: lost === 1
-      }
+      type Raw = readonly [number, string | null, number, string | null, number]
+      const [left, head, headMillis, holder, lost] = raw as Raw
+      return { left, head: head ?? undefined, headMillis, holder: holder ?? undefined, mayHaveLostPlaces: lost === 1 }
     }
   })
 }
@@ -48,6 +37,8 @@ export interface PlaceTerms {
   readonly placeLifeMillis: number
   readonly publish: string
 }
+
+const queueKeys = ({ channel, clients, lock, queue, timeouts }: LockKeys) => [lock, channel, queue, timeouts, clients]
 
 /** By its `secret` the owner recognises the message that hands the lock over to it. */
 export const acquire = (
@@ -73,17 +64,14 @@ export const release = (
 ): StoreCommand<number> =>
   new StoreCommand(
     operations.release,
+    // a literal, as in `lock.release`
     [lock, channel, queue, timeouts, clients, tokenKey],
     [owner, publish, leaseMillis, tokenLifeMillis ?? "", waiterTimeoutMillis]
   )
 
 /** Takes it from these owners, or without any from its holder; replies 1, or 0 if nobody or others held it. */
-export const forceRelease = (
-  { channel, clients, lock, queue, timeouts }: LockKeys,
-  publish: string,
-  owners: ReadonlyArray<string>
-): StoreCommand<number> =>
-  new StoreCommand(operations.forceRelease, [lock, channel, queue, timeouts, clients], [publish, ...owners])
+export const forceRelease = (keys: LockKeys, publish: string, owners: ReadonlyArray<string>): StoreCommand<number> =>
+  new StoreCommand(operations.forceRelease, queueKeys(keys), [publish, ...owners])
 
 /** A client's report on its waiters. */
 interface Refreshed {
@@ -100,21 +88,17 @@ interface Refreshed {
 
 /** Keeps the places of a client's waiters. */
 export const refresh = (
-  { channel, clients, lock, queue, timeouts }: LockKeys,
+  keys: LockKeys,
   { clientId, placeLifeMillis, publish, waiterTimeoutMillis }: PlaceTerms,
   { gone, reported, waits }: Refreshed
 ): StoreCommand<RefreshReply> =>
-  new StoreCommand(
-    operations.refresh,
-    [lock, channel, queue, timeouts, clients],
-    [
-      publish,
-      waiterTimeoutMillis,
-      clientId,
-      waits ? placeLifeMillis : 0,
-      reported.fromFirst ? 1 : 0,
-      reported.owners.length,
-      ...reported.owners,
-      ...gone
-    ]
-  )
+  new StoreCommand(operations.refresh, queueKeys(keys), [
+    publish,
+    waiterTimeoutMillis,
+    clientId,
+    waits ? placeLifeMillis : 0,
+    reported.fromFirst ? 1 : 0,
+    reported.owners.length,
+    ...reported.owners,
+    ...gone
+  ])

@@ -2,36 +2,39 @@
  * What Redis has of a lock, as `lua/lock/inspect.lua` replies, and of a name, as `lua/lock/look.lua` does.
  */
 import type { Reply } from "../../../RedisDriver.ts"
+import { agreed, listReply } from "./StoreOperation.ts"
 
 export type Inspected = readonly [remaining: number, token: string | null, fields: ReadonlyArray<string>]
 
 /** What a majority agrees on: those that hold on enough members, until enough leases have run out. */
 export const inspectedByMajority = (replies: ReadonlyArray<Inspected>, required: number): Inspected => {
-  const counts = new Map<string, Array<string>>()
+  const values = new Map<string, ReadonlyArray<string>>()
   for (const [, , fields] of replies) {
     for (let i = 0; i < fields.length; i += 2) {
-      const values = counts.get(fields[i]!)
-      if (values === undefined) counts.set(fields[i]!, [fields[i + 1]!])
-      else values.push(fields[i + 1]!)
+      values.set(fields[i]!, [...(values.get(fields[i]!) ?? []), fields[i + 1]!])
     }
   }
-  const agreed = [...counts].filter(([, values]) => values.length >= required)
+  const held = [...values].filter(([, values]) => values.length >= required)
   // the last that a majority knows of: one of a minority was not granted
-  const tokens = replies.map(([, token]) => Number(token ?? 0)).sort((a, b) => b - a)
-  const token = tokens[required - 1] === 0 ? null : String(tokens[required - 1])
-  if (agreed.every(([field]) => field === "mode")) return [-2, token, []]
-  const remaining = replies.map(([left]) => (left === -1 ? Number.POSITIVE_INFINITY : left)).sort((a, b) => b - a)
-  const left = remaining[required - 1]!
+  const tokens = replies.map(([, token]) => Number(token ?? 0))
+  const last = reached(tokens, required)
+  const token = last === 0 ? null : String(last)
+  if (held.every(([field]) => field === "mode")) return [-2, token, []]
+  const remaining = replies.map(([left]) => (left === -1 ? Number.POSITIVE_INFINITY : left))
+  const left = reached(remaining, required)
   return [
     left === Number.POSITIVE_INFINITY ? -1 : left,
     token,
-    agreed.flatMap(([field, values]) => [field, known(values, required)])
+    held.flatMap(([field, values]) => [field, known(values, required)])
   ]
 }
 
 /** The value that a majority has, or for a hold count the highest that a majority has reached. */
 const known = (values: ReadonlyArray<string>, required: number): string =>
-  values.find((value) => values.filter((other) => other === value).length >= required) ??
+  agreed(values, required) ?? reached(values, required)
+
+/** The highest number that a majority has reached. */
+const reached = <A extends string | number>(values: ReadonlyArray<A>, required: number): A =>
   values.toSorted((a, b) => Number(b) - Number(a))[required - 1]!
 
 /** Everything that Redis has under a name. */
@@ -59,52 +62,42 @@ export interface LookedAt {
   readonly serverMicros: number
 }
 
-type Raw = readonly [
-  type: string,
-  remaining: number,
-  token: string | null,
-  fields: ReadonlyArray<string>,
-  counter: string | null,
-  queue: ReadonlyArray<string>,
-  queueLength: number,
-  readers: ReadonlyArray<string | number>,
-  permits: ReadonlyArray<string | number>,
-  held: number,
-  places: ReadonlyArray<string | number>,
-  placesTaken: number,
-  serverMicros: number
+type Paired = "readers" | "permits" | "places"
+
+/** What the script replies, pair after pair. */
+type Raw = Omit<LookedAt, Paired> & Readonly<Record<Paired, ReadonlyArray<string | number>>>
+
+/** In the order of the script's reply. */
+const parts: ReadonlyArray<keyof LookedAt> = [
+  "type",
+  "remaining",
+  "token",
+  "fields",
+  "counter",
+  "queue",
+  "queueLength",
+  "readers",
+  "permits",
+  "held",
+  "places",
+  "placesTaken",
+  "serverMicros"
 ]
 
 export const lookedAtReply = (raw: Reply): LookedAt => {
-  const parts = raw as ReadonlyArray<unknown> as Raw
-  const [type, remaining, token, fields, counter, queue, queueLength, readers, permits, held, ...rest] = parts
-  const [places, placesTaken, serverMicros] = rest
-  return {
-    type,
-    remaining,
-    token,
-    fields,
-    counter,
-    queue,
-    queueLength,
-    readers: inPairs(readers),
-    permits: inPairs(permits),
-    held,
-    places: inPairs(places),
-    placesTaken,
-    serverMicros
-  }
+  const found = Object.fromEntries(listReply(raw).map((part, i) => [parts[i]!, part])) as unknown as Raw
+  const { permits, places, readers } = found
+  return { ...found, readers: inPairs(readers), permits: inPairs(permits), places: inPairs(places) }
 }
 
 /** What a majority agrees on: the lock alone, as a quorum keeps nothing else. The time is the highest. */
 export const lookedAtByMajority = (replies: ReadonlyArray<LookedAt>, required: number): LookedAt => {
   const inspected = replies.map(({ fields, remaining, token }): Inspected => [remaining, token, fields])
   const [remaining, token, fields] = inspectedByMajority(inspected, required)
-  const isOfMajority = (type: string) => replies.filter((other) => other.type === type).length >= required
   const others = replies.map(({ type }) => type).filter((type) => type !== "hash")
   return {
     ...nothingElse,
-    type: remaining === -2 ? (others.find(isOfMajority) ?? "none") : "hash",
+    type: remaining === -2 ? (agreed(others, required) ?? "none") : "hash",
     remaining,
     token,
     fields,

@@ -7,8 +7,8 @@ import {
   acquireReply,
   type AcquireReply,
   counted,
+  grantOf,
   grantsOwner,
-  leastOf,
   majority,
   majorityOfAll,
   majorityPerKey,
@@ -24,27 +24,22 @@ export const operations = {
     reply: acquireReply,
     tellsTime: true,
     boundAt: 3,
-    quorum: { ...counted, acquires: { keepsTokens: false } },
+    quorum: counted({ keepsTokens: false }),
     grants: grantsOwner
   }),
   acquireFenced: operation("fenced_lock/acquire", {
     reply: acquireReply,
     tellsTime: true,
-    quorum: { ...counted, acquires: { keepsTokens: true } },
+    quorum: counted({ keepsTokens: true }),
     grants: grantsOwner
   }),
-  release: operation("lock/release", {
-    givesBack: "owner",
-    reply: numberReply,
-    quorum: released
-  }),
+  release: operation("lock/release", { givesBack: "owner", reply: numberReply, quorum: released }),
   keep: operation("lock/keep", { givesBack: "owner", reply: numberReply }),
   renew: operation("lock/renew", {
     reply: numbersReply,
     quorum: majorityPerKey,
     // of a re-entry, which renews one lock
-    grants: ({ args, keys }, [reply]) =>
-      reply === 1 ? { key: keys[0]!, mark: `h${args[1]}`, leastMillis: leastOf(args[0]) } : undefined
+    grants: ({ args, keys }, [reply]) => (reply === 1 ? grantOf(keys[0]!, `h${args[1]}`, args[0]) : undefined)
   }),
   forceRelease: operation("lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
   raiseToken: operation("lock/raise_token", { reply: numberReply, quorum: majority }),

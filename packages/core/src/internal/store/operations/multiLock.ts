@@ -3,7 +3,7 @@
  */
 import type { LockKeys } from "../keys.ts"
 import type { HandOverTerms } from "./lock.ts"
-import { leastOf, operation, StoreCommand } from "./StoreOperation.ts"
+import { grantOf, operation, StoreCommand } from "./StoreOperation.ts"
 
 /** The tokens, one for all or one for each lock; or the lock that another owner holds. */
 type MultiLockReply = { readonly tokens: number | ReadonlyArray<number> } | { readonly deniedAt: number }
@@ -17,8 +17,7 @@ export const operations = {
       return granted === 0 ? { deniedAt: rest[0]! } : { tokens: rest }
     },
     // one script acquired them all
-    grants: ({ args, keys }, reply) =>
-      "tokens" in reply ? { key: keys[0]!, mark: `h${args[0]}`, leastMillis: leastOf(args[1]) } : undefined
+    grants: ({ args, keys }, reply) => ("tokens" in reply ? grantOf(keys[0]!, `h${args[0]}`, args[1]) : undefined)
   }),
   release: operation("multi_lock/release", {
     givesBack: "owner",

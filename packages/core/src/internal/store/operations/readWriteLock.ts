@@ -7,7 +7,7 @@ import {
   type AcquireReply,
   acquireReply,
   counted,
-  leastOf,
+  grantOf,
   majorityOfAll,
   majorityPerKey,
   numberReply,
@@ -20,45 +20,30 @@ import {
 export const operations = {
   acquireRead: operation("read_lock/acquire", {
     reply: acquireReply,
-    quorum: {
-      ...counted,
-      acquires: {
-        writerToken: (args) => (args[2] === "" ? undefined : Number(args[3])),
-        keepsTokens: false
-      }
-    },
-    grants: ({ args, keys }, reply) =>
-      typeof reply === "number" ? { key: keys[2]!, mark: "s", leastMillis: leastOf(args[1]) } : undefined
+    quorum: counted({
+      writerToken: (args) => (args[2] === "" ? undefined : Number(args[3])),
+      keepsTokens: false
+    }),
+    grants: ({ args, keys }, reply) => (typeof reply === "number" ? grantOf(keys[2]!, "s", args[1]) : undefined)
   }),
-  releaseRead: operation("read_lock/release", {
-    givesBack: "owner",
-    reply: numberReply,
-    quorum: released
-  }),
+  releaseRead: operation("read_lock/release", { givesBack: "owner", reply: numberReply, quorum: released }),
   renewRead: operation("read_lock/renew", {
     writesShared: false,
     reply: numbersReply,
     quorum: majorityPerKey,
     // of a re-entry, which renews one reader
-    grants: ({ args, keys }, [reply]) =>
-      reply === 1 ? { key: keys[2]!, mark: "s", leastMillis: leastOf(args[0]) } : undefined
+    grants: ({ args, keys }, [reply]) => (reply === 1 ? grantOf(keys[2]!, "s", args[0]) : undefined)
   }),
   forceReleaseRead: operation("read_lock/force_release", { reply: numberReply, quorum: majorityOfAll }),
   acquireWrite: operation("write_lock/acquire", {
     reply: acquireReply,
     tellsTime: true,
     boundAt: 3,
-    quorum: { ...counted, acquires: { keepsTokens: false } },
+    quorum: counted({ keepsTokens: false }),
     grants: ({ args, keys }, reply) =>
-      typeof reply === "number"
-        ? { key: keys[0]!, mark: `h${args[0]}:write`, leastMillis: leastOf(args[1]) }
-        : undefined
+      typeof reply === "number" ? grantOf(keys[0]!, `h${args[0]}:write`, args[1]) : undefined
   }),
-  releaseWrite: operation("write_lock/release", {
-    givesBack: "owner",
-    reply: numberReply,
-    quorum: released
-  }),
+  releaseWrite: operation("write_lock/release", { givesBack: "owner", reply: numberReply, quorum: released }),
   forceReleaseWrite: operation("write_lock/force_release", { reply: numberReply, quorum: majorityOfAll })
 }
 

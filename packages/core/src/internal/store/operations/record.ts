@@ -2,7 +2,7 @@
  * `lua/record/`: what the holder of a lock publishes beside the lock; only the holder can write it.
  */
 import type { LockKeys } from "../keys.ts"
-import { majority, numberReply, operation, StoreCommand } from "./StoreOperation.ts"
+import { agreed, majority, numberReply, operation, StoreCommand } from "./StoreOperation.ts"
 
 /** The use of a record: each has its own key. */
 export type RecordUse = "leader" | "result" | "tick"
@@ -38,13 +38,12 @@ const isLater = (a: LockRecord, b: LockRecord | undefined): boolean =>
 
 /** The latest record that any member has: a majority has been asked, so it is at least the last that a majority has. */
 const latest = (states: ReadonlyArray<RecordState>, required: number): RecordState => {
-  const counts = new Map<string, number>()
-  for (const { holder } of states) counts.set(holder, (counts.get(holder) ?? 0) + 1)
+  const holders = states.map(({ holder }) => holder)
   let record: LockRecord | undefined
   for (const state of states) if (state.record !== undefined && isLater(state.record, record)) record = state.record
   return {
     serverMicros: Math.max(...states.map(({ serverMicros }) => serverMicros)),
-    holder: [...counts].find(([, count]) => count >= required)?.[0] ?? "",
+    holder: agreed(holders, required) ?? "",
     record
   }
 }
