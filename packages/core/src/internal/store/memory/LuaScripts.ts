@@ -9,12 +9,12 @@ import type { Reply } from "../../../RedisDriver.ts"
 import type { Keyspace } from "./Keyspace.ts"
 import { type CommandReply, runCommand } from "./redisCommands.ts"
 
-let ready: LuaScripts | undefined
+let ready: RunScript | undefined
 
-/** The scripts of this process, at once if they are there. The interpreter is loaded where there is a memory store, and nowhere else. */
-export const loadScripts: Effect.Effect<LuaScripts> = Effect.suspend(() =>
+/** The interpreter of this process, at once if it is there. It is loaded where there is a memory store, and nowhere else. */
+export const loadScripts: Effect.Effect<RunScript> = Effect.suspend(() =>
   ready === undefined
-    ? Effect.map(Effect.promise(load), ({ default: fengari }) => (ready ??= new LuaScripts(fengari)))
+    ? Effect.map(Effect.promise(load), ({ default: fengari }) => (ready ??= makeRunScript(fengari)))
     : Effect.succeed(ready)
 )
 
@@ -67,84 +67,39 @@ function redis.status_reply(text) return { ok = text } end
 
 const names = { KEYS: toLua("KEYS"), ARGV: toLua("ARGV"), err: toLua("err"), ok: toLua("ok") }
 
-/** The scripts of one program; each is compiled once. */
-export class LuaScripts {
-  readonly #fengari: Fengari
-  readonly #state: LuaState
+/** Runs a script on a database; its error replies are thrown. */
+export type RunScript = (
+  db: Keyspace,
+  source: string,
+  keys: ReadonlyArray<string>,
+  args: ReadonlyArray<string>
+) => Reply
+
+/** Each script is compiled once. */
+const makeRunScript = ({ lauxlib, lua, lualib }: Fengari): RunScript => {
+  const L = lauxlib.luaL_newstate()
   /** By source. */
-  readonly #compiled = new Map<string, number>()
+  const compiled = new Map<string, number>()
   /** The database of the script that runs. */
-  #db: Keyspace | undefined = undefined
+  let db: Keyspace
   /** The messages of the script that runs. */
-  readonly #published: Array<{ readonly channel: string; readonly text: string }> = []
+  const published: Array<{ readonly channel: string; readonly text: string }> = []
 
-  constructor(fengari: Fengari) {
-    this.#fengari = fengari
-    const { lauxlib, lua, lualib } = fengari
-    const L = (this.#state = lauxlib.luaL_newstate())
-    lualib.luaL_openlibs(L)
-    lua.lua_createtable(L, 0, 4)
-    for (const [name, command] of [
-      ["call", this.#command(true)],
-      ["pcall", this.#command(false)]
-    ] as const) {
-      lua.lua_pushcfunction(L, command)
-      lua.lua_setfield(L, -2, toLua(name))
-    }
-    lua.lua_setglobal(L, toLua("redis"))
-    this.#load(prelude)
-    this.#call()
-    lua.lua_pop(L, 1)
-  }
+  const compile = (source: string): void => orThrow(lauxlib.luaL_loadstring(L, toLua(source)))
 
-  /** Runs a script; its error replies are thrown. */
-  run(db: Keyspace, source: string, keys: ReadonlyArray<string>, args: ReadonlyArray<string>): Reply {
-    const { lauxlib, lua } = this.#fengari
-    const L = this.#state
-    let compiled = this.#compiled.get(source)
-    if (compiled === undefined) {
-      this.#load(source)
-      compiled = lauxlib.luaL_ref(L, lua.LUA_REGISTRYINDEX)
-      this.#compiled.set(source, compiled)
-    }
-    this.#push(keys.map(toBytes))
-    lua.lua_setglobal(L, names.KEYS)
-    this.#push(args.map(toBytes))
-    lua.lua_setglobal(L, names.ARGV)
-    lua.lua_rawgeti(L, lua.LUA_REGISTRYINDEX, compiled)
-    this.#db = db
-    try {
-      this.#call()
-      return this.#take()
-    } finally {
-      lua.lua_settop(L, 0)
-      // only now: a listener may run a script at once
-      for (const message of this.#published.splice(0)) db.publish(message.channel, message.text)
-    }
-  }
+  const call = (): void => orThrow(lua.lua_pcall(L, 0, 1, 0))
 
-  #load(source: string): void {
-    if (this.#fengari.lauxlib.luaL_loadstring(this.#state, toLua(source)) !== 0) this.#throw()
-  }
-
-  #call(): void {
-    if (this.#fengari.lua.lua_pcall(this.#state, 0, 1, 0) !== 0) this.#throw()
-  }
-
-  /** Throws the error at the top of the stack. */
-  #throw(): never {
-    const { lua } = this.#fengari
-    const L = this.#state
+  /** Throws the error at the top of the stack, if that is what a status says. */
+  const orThrow = (status: number): void => {
+    if (status === 0) return
     const text =
-      this.#errorOf() ?? (lua.lua_type(L, -1) === lua.LUA_TSTRING ? ofLua(lua.lua_tostring(L, -1)) : "a script failed")
+      errorReply() ?? (lua.lua_type(L, -1) === lua.LUA_TSTRING ? ofLua(lua.lua_tostring(L, -1)) : "a script failed")
     lua.lua_pop(L, 1)
     throw new Error(toText(text))
   }
 
   /** The error reply at the top of the stack. */
-  #errorOf(): string | undefined {
-    const { lua } = this.#fengari
-    const L = this.#state
+  const errorReply = (): string | undefined => {
     if (lua.lua_type(L, -1) !== lua.LUA_TTABLE) return undefined
     const text = lua.lua_getfield(L, -1, names.err) === lua.LUA_TSTRING ? ofLua(lua.lua_tostring(L, -1)) : undefined
     lua.lua_pop(L, 1)
@@ -152,9 +107,7 @@ export class LuaScripts {
   }
 
   /** The reply at the top of the stack, as Redis converts it: numbers lose their fractions, an array ends before its first nil. */
-  #take(): Reply {
-    const { lua } = this.#fengari
-    const L = this.#state
+  const take = (): Reply => {
     switch (lua.lua_type(L, -1)) {
       case lua.LUA_TNUMBER:
         return Math.trunc(lua.lua_tonumber(L, -1))
@@ -163,12 +116,12 @@ export class LuaScripts {
       case lua.LUA_TBOOLEAN:
         return lua.lua_toboolean(L, -1) ? 1 : null
       case lua.LUA_TTABLE: {
-        const error = this.#errorOf()
+        const error = errorReply()
         if (error !== undefined) throw new Error(toText(error))
         const items: Array<Reply> = []
         for (let i = 1, count = lua.lua_rawlen(L, -1); i <= count; i++) {
           lua.lua_rawgeti(L, -1, i)
-          items.push(this.#take())
+          items.push(take())
           lua.lua_pop(L, 1)
         }
         return items
@@ -178,38 +131,7 @@ export class LuaScripts {
     }
   }
 
-  #run(args: ReadonlyArray<string>): CommandReply {
-    const db = this.#db!
-    if (args[0] !== "PUBLISH") return runCommand(db, args)
-    const [, channel, text] = args as readonly [string, string, string]
-    this.#published.push({ channel, text })
-    return db.listeners(channel)
-  }
-
-  #command(raises: boolean): LuaFunction {
-    return (L) => {
-      const { lua } = this.#fengari
-      const args: Array<string> = []
-      for (let i = 1, count = lua.lua_gettop(L); i <= count; i++) {
-        const type = lua.lua_type(L, i)
-        if (type === lua.LUA_TNUMBER) args.push(numberText(lua.lua_tonumber(L, i)))
-        else if (type === lua.LUA_TSTRING) args.push(ofLua(lua.lua_tostring(L, i)))
-      }
-      let reply: CommandReply | { readonly err: string }
-      try {
-        if (args.length < lua.lua_gettop(L)) throw new Error("ERR Command arguments must be strings or integers")
-        reply = this.#run(args)
-      } catch (error) {
-        reply = { err: (error as Error).message }
-      }
-      this.#push(reply)
-      return raises && typeof reply === "object" && "err" in reply ? lua.lua_error(L) : 1
-    }
-  }
-
-  #push(value: CommandReply | { readonly err: string }): void {
-    const { lua } = this.#fengari
-    const L = this.#state
+  const push = (value: CommandReply | { readonly err: string }): void => {
     if (typeof value === "number") {
       if (Math.abs(value) < 2 ** 31) lua.lua_pushinteger(L, value)
       else lua.lua_pushnumber(L, value)
@@ -224,9 +146,70 @@ export class LuaScripts {
     } else {
       lua.lua_createtable(L, value.length, 0)
       value.forEach((item, i) => {
-        this.#push(item)
+        push(item)
         lua.lua_rawseti(L, -2, i + 1)
       })
+    }
+  }
+
+  /** The arguments of the function that is called. */
+  const takeArguments = (): ReadonlyArray<string> =>
+    Array.from({ length: lua.lua_gettop(L) }, (_, i) => {
+      const type = lua.lua_type(L, i + 1)
+      if (type === lua.LUA_TNUMBER) return numberText(lua.lua_tonumber(L, i + 1))
+      if (type === lua.LUA_TSTRING) return ofLua(lua.lua_tostring(L, i + 1))
+      throw new Error("ERR Command arguments must be strings or integers")
+    })
+
+  const runOrPublish = (args: ReadonlyArray<string>): CommandReply => {
+    if (args[0] !== "PUBLISH") return runCommand(db, args)
+    const [, channel, text] = args as readonly [string, string, string]
+    published.push({ channel, text })
+    return db.listeners(channel)
+  }
+
+  /** The functions `redis.call`, which raises errors, and `redis.pcall`, which returns them. */
+  const command = (raises: boolean) => (): number => {
+    try {
+      push(runOrPublish(takeArguments()))
+      return 1
+    } catch (error) {
+      push({ err: (error as Error).message })
+      return raises ? lua.lua_error(L) : 1
+    }
+  }
+
+  lualib.luaL_openlibs(L)
+  lua.lua_createtable(L, 0, 4)
+  for (const name of ["call", "pcall"]) {
+    lua.lua_pushcfunction(L, command(name === "call"))
+    lua.lua_setfield(L, -2, toLua(name))
+  }
+  lua.lua_setglobal(L, toLua("redis"))
+  compile(prelude)
+  call()
+  lua.lua_pop(L, 1)
+
+  return (on, source, keys, args) => {
+    let script = compiled.get(source)
+    if (script === undefined) {
+      compile(source)
+      script = lauxlib.luaL_ref(L, lua.LUA_REGISTRYINDEX)
+      compiled.set(source, script)
+    }
+    push(keys.map(toBytes))
+    lua.lua_setglobal(L, names.KEYS)
+    push(args.map(toBytes))
+    lua.lua_setglobal(L, names.ARGV)
+    lua.lua_rawgeti(L, lua.LUA_REGISTRYINDEX, script)
+    db = on
+    try {
+      call()
+      return take()
+    } finally {
+      lua.lua_settop(L, 0)
+      // only now: a listener may run a script at once
+      for (const { channel, text } of published.splice(0)) on.publish(channel, text)
     }
   }
 }

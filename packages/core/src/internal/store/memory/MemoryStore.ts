@@ -11,21 +11,21 @@ import { monotonicMillis } from "../../time/clock.ts"
 import { storeOver } from "../redis/RedisStore.ts"
 import type { Store } from "../Store.ts"
 import { globToRegExp, Keyspace } from "./Keyspace.ts"
-import { loadScripts, type LuaScripts, toBytes, toText } from "./LuaScripts.ts"
+import { loadScripts, type RunScript, toBytes, toText } from "./LuaScripts.ts"
 
 /** Memory replies at once. */
 const commandTimeoutMillis = 1000
 
 export const makeMemoryStore: Effect.Effect<Store> = Effect.gen(function* () {
   const clock = yield* Clock.Clock
-  const lua = yield* loadScripts
+  const run = yield* loadScripts
   // a lease must not end early because the wall clock was set
   const now = monotonicMillis(clock)
-  return storeOver(driverOf(new Keyspace(now, clock.currentTimeMillisUnsafe()), lua), now)
+  return storeOver(driverOf(new Keyspace(now, clock.currentTimeMillisUnsafe()), run), now)
 })
 
-const driverOf = (db: Keyspace, lua: LuaScripts): RedisDriver["Service"] => ({
-  eval: evalOn(db, lua),
+const driverOf = (db: Keyspace, run: RunScript): RedisDriver["Service"] => ({
+  eval: evalOn(db, run),
   subscribe: (channel) =>
     Stream.callback<Signal>((signals) =>
       Effect.acquireRelease(
@@ -54,11 +54,11 @@ const driverOf = (db: Keyspace, lua: LuaScripts): RedisDriver["Service"] => ({
 })
 
 /** Runs scripts as a server does. */
-export const evalOn = (db: Keyspace, lua: LuaScripts): RedisDriver["Service"]["eval"] =>
+export const evalOn = (db: Keyspace, run: RunScript): RedisDriver["Service"]["eval"] =>
   evalOf((script, keys, args, onExit) => {
     let reply: Reply
     try {
-      reply = lua.run(db, script.lua, keys, args.map(String))
+      reply = run(db, script.lua, keys, args.map(String))
     } catch (cause) {
       onExit(Exit.fail(makeError(cause)))
       return answered

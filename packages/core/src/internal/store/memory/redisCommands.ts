@@ -10,8 +10,6 @@ type Command = (db: Keyspace, args: ReadonlyArray<string>) => CommandReply
 
 const ok = { ok: "OK" } as const
 
-const orFalse = <A>(value: A | undefined): A | false => value ?? false
-
 const integer = (text: string): number => {
   const value = Number(text)
   if (text === "" || !Number.isFinite(value)) throw new Error("ERR value is not an integer or out of range")
@@ -92,10 +90,10 @@ const commands: Readonly<Record<string, Command>> = {
   PEXPIRE: (db, [key, millis]) => (db.expire(key!, integer(millis!)) ? 1 : 0),
   PERSIST: (db, [key]) => (db.persist(key!) ? 1 : 0),
 
-  GET: (db, [key]) => orFalse(db.get(key!, "string")),
+  GET: (db, [key]) => db.get(key!, "string") ?? false,
   SET: (db, [key, text, ...options]) => {
     const life = options.indexOf("PX")
-    const before = options.includes("GET") ? orFalse(db.get(key!, "string")) : ok
+    const before = options.includes("GET") ? (db.get(key!, "string") ?? false) : ok
     const left = options.includes("KEEPTTL") ? db.pttl(key!) : -1
     db.set(key!, "string", text!, life === -1 ? (left < 0 ? undefined : left) : integer(options[life + 1]!))
     return before
@@ -103,7 +101,7 @@ const commands: Readonly<Record<string, Command>> = {
   INCR: (db, [key]) => incrementBy(db, key!, 1),
   INCRBY: (db, [key, by]) => incrementBy(db, key!, integer(by!)),
 
-  HGET: (db, [key, field]) => orFalse(db.get(key!, "hash")?.get(field!)),
+  HGET: (db, [key, field]) => db.get(key!, "hash")?.get(field!) ?? false,
   HGETALL: (db, [key]) => [...(db.get(key!, "hash") ?? [])].flat(),
   HKEYS: (db, [key]) => [...(db.get(key!, "hash")?.keys() ?? [])],
   HLEN: (db, [key]) => db.get(key!, "hash")?.size ?? 0,
@@ -119,11 +117,11 @@ const commands: Readonly<Record<string, Command>> = {
     remove(db, key!, "hash", (hash) => fields.filter((field) => hash.delete(field)).length),
 
   LLEN: (db, [key]) => db.get(key!, "list")?.length ?? 0,
-  LINDEX: (db, [key, at]) => orFalse(slice(db.get(key!, "list") ?? [], at!, at!)[0]),
+  LINDEX: (db, [key, at]) => slice(db.get(key!, "list") ?? [], at!, at!)[0] ?? false,
   LRANGE: (db, [key, from, to]) => slice(db.get(key!, "list") ?? [], from!, to!),
   RPUSH: (db, [key, item]) => db.open(key!, "list").push(item!),
   LPOP: (db, [key]) => {
-    const first = orFalse(db.get(key!, "list")?.[0])
+    const first = db.get(key!, "list")?.[0] ?? false
     remove(db, key!, "list", (list) => list.splice(0, 1).length)
     return first
   },
@@ -139,12 +137,8 @@ const commands: Readonly<Record<string, Command>> = {
     return found === undefined ? false : String(found)
   },
   ZADD: (db, [key, ...rest]) => {
-    const isOption = (text: string) => ["NX", "XX", "GT", "LT"].includes(text)
-    const options = rest.slice(
-      0,
-      rest.findIndex((text) => !isOption(text))
-    )
-    const pairs = rest.slice(options.length)
+    const at = rest.findIndex((text) => !["NX", "XX", "GT", "LT"].includes(text))
+    const [options, pairs] = [rest.slice(0, at), rest.slice(at)]
     const scores = db.open(key!, "zset")
     const size = scores.size
     for (let i = 0; i < pairs.length; i += 2) {
