@@ -388,13 +388,7 @@ export const layerRedis: Layer.Layer<RedisDriver, never, Redis.Redis> = Layer.fr
  * @since 0.1.0
  */
 export const layerRedisWith = (options: LayerRedisOptions): Layer.Layer<RedisDriver, InvalidLockOptions, Redis.Redis> =>
-  Layer.effect(
-    RedisDriver,
-    Effect.gen(function* () {
-      const commandTimeout = yield* checkTimeout("commandTimeout", options.commandTimeout ?? "3 seconds")
-      return makeRedis(yield* Redis.Redis, commandTimeout, options.onSilence ?? Effect.void, yield* Effect.scope)
-    })
-  )
+  Layer.effect(RedisDriver, makeRedis(options))
 
 /**
  * Checks a timeout among the options of a driver: longer than zero, and at most a day. For drivers of your own.
@@ -436,12 +430,13 @@ const untilRepliesAreRead = Effect.callback<void>((resume) => {
   return Effect.sync(() => clearTimeout(timer))
 })
 
-const makeRedis = (
-  redis: Redis.Redis["Service"],
-  commandTimeout: Duration.Duration,
-  onSilence: Effect.Effect<unknown>,
-  scope: Scope.Scope
-): RedisDriver["Service"] => {
+const makeRedis = Effect.fnUntraced(function* (
+  options: LayerRedisOptions
+): Effect.fn.Return<RedisDriver["Service"], InvalidLockOptions, Redis.Redis | Scope.Scope> {
+  const redis = yield* Redis.Redis
+  const scope = yield* Effect.scope
+  const commandTimeout = yield* checkTimeout("commandTimeout", options.commandTimeout ?? "3 seconds")
+  const onSilence = options.onSilence ?? Effect.void
   const commandTimeoutMillis = Duration.toMillis(commandTimeout)
   const timeIsUp = Effect.andThen(Effect.sleep(commandTimeout), untilRepliesAreRead)
   let isSilent = false
@@ -528,26 +523,16 @@ const makeRedis = (
           while (true) Queue.offerUnsafe(signals, { _tag: "Message", message: (yield* next).message })
         })
       ),
-    scan: (pattern, type) =>
-      Stream.paginate("0", (cursor) =>
-        Effect.flatMap(
-          send<"QUEUED" | [string, ReadonlyArray<string>]>(
-            "SCAN",
-            cursor,
-            "MATCH",
-            pattern,
-            "COUNT",
-            "1000",
-            "TYPE",
-            type
-          ),
-          (reply) => {
-            if (reply === "QUEUED") return Effect.fail(inTransaction)
-            const [next, keys] = reply
-            return Effect.succeed([keys, next === "0" ? Option.none() : Option.some(next)] as const)
-          }
-        )
-      ),
+    scan: (pattern, type) => {
+      const options = ["MATCH", pattern, "COUNT", "1000", "TYPE", type]
+      return Stream.paginate("0", (cursor) =>
+        Effect.flatMap(send<"QUEUED" | [string, ReadonlyArray<string>]>("SCAN", cursor, ...options), (reply) => {
+          if (reply === "QUEUED") return Effect.fail(inTransaction)
+          const [next, keys] = reply
+          return Effect.succeed([keys, next === "0" ? Option.none() : Option.some(next)] as const)
+        })
+      )
+    },
     publish: "PUBLISH",
     slot: () => 0,
     // reconnects are hidden: if another server answers, its clock is learnt from its replies
@@ -555,4 +540,4 @@ const makeRedis = (
     commandTimeoutMillis,
     invalidations: Stream.fail(makeError(new Error("Effect's Redis service hides which connection subscribes")))
   }
-}
+})
