@@ -78,8 +78,6 @@ class Lane {
   readonly #driver: Driver
   readonly #wanted: Acknowledgement
   readonly #onFailure: ((reason: StoreReason) => void) | undefined
-  /** Whether the number of replicas depends on how many are online. */
-  readonly #counts: boolean
   /** How many replicas the master last reported as online. */
   #online = 0
   /** Whether the server has been reached. */
@@ -92,7 +90,6 @@ class Lane {
     this.#driver = driver
     this.#onFailure = onFailure
     this.#wanted = wanted
-    this.#counts = typeof wanted.replicas !== "number"
   }
 
   /** Asks the server, once for all that come meanwhile: nothing is acquired where a grant could not wait. */
@@ -107,8 +104,9 @@ class Lane {
 
   #probe(lock: string): void {
     this.#send(lock, [["WAIT", 0, 1]], 1, (exit) => {
-      const refused = Exit.isSuccess(exit) ? exit.value.find((reply) => reply instanceof RedisDriverError) : undefined
-      const failure = Exit.isFailure(exit) ? errorOf(exit.cause) : refused
+      const failure = Exit.isFailure(exit)
+        ? errorOf(exit.cause)
+        : exit.value.find((reply) => reply instanceof RedisDriverError)
       this.#isReady = failure === undefined
       for (const { lock, settle } of this.#preparing.splice(0)) {
         settle(failure === undefined ? Exit.void : this.#failure(lock, failure.reason, failure))
@@ -148,20 +146,19 @@ class Lane {
     const { replicas, withinMillis } = this.#wanted
     const asked = wantedOf(replicas, this.#online)
     this.#send(batch[0]!.lock, [...commands, ["WAIT", asked, withinMillis]], withinMillis, (exit) => {
-      this.#isBusy = false
       if (Exit.isSuccess(exit)) {
         this.#settleAll(groups, asked, exit.value)
       } else {
         const error = errorOf(exit.cause)
         for (const { lock, settle } of batch) settle(this.#failure(lock, error.reason, error, true))
       }
-      if (this.#pending.length > 0 && !this.#isBusy) this.#confirmAll()
+      this.#confirmAll()
     })
   }
 
   #settleAll(groups: ReadonlyArray<ReadonlyArray<Pending>>, asked: number, replies: Replies): void {
     const { replicas, withinMillis } = this.#wanted
-    const waited = replies.at(-1)!
+    const acknowledged = Number(replies.at(-1)!)
     const failure = replies.slice(groups.length).find((reply) => reply instanceof RedisDriverError)
     const wanted = wantedOf(replicas, this.#online)
     for (const [i, group] of groups.entries()) {
@@ -175,14 +172,13 @@ class Lane {
           const problem =
             "the server that was to confirm the grant does not have it, or not for long enough: another one has taken over meanwhile, or it took too long"
           settle(this.#failure(lock, "ConnectionLost", new Error(problem)))
-        } else if (Number(waited) >= wanted) {
+        } else if (acknowledged >= wanted) {
           settle(Exit.void)
         } else if (asked < wanted && !pending.isAgain) {
           // a replica has come online since they were last counted
           pending.isAgain = true
           this.#pending.push(pending)
         } else {
-          const acknowledged = Number(waited)
           const within = Duration.millis(withinMillis)
           settle(this.#failure(lock, "NotReplicated", new LockNotReplicated({ lock, wanted, acknowledged, within })))
         }
@@ -204,9 +200,10 @@ class Lane {
     onExit: (exit: Exit.Exit<Replies, RedisDriverError>) => void
   ): void {
     const { commandTimeoutMillis, sendBlocking } = this.#driver
-    const all = this.#counts ? commands.toSpliced(-1, 0, ["INFO", "replication"]) : commands
+    const counts = typeof this.#wanted.replicas !== "number"
+    const all = counts ? commands.toSpliced(-1, 0, ["INFO", "replication"]) : commands
     start(sendBlocking(key, all, blocksMillis + commandTimeoutMillis), (exit) => {
-      const info = this.#counts && Exit.isSuccess(exit) ? exit.value.at(-2) : undefined
+      const info = counts && Exit.isSuccess(exit) ? exit.value.at(-2) : undefined
       if (typeof info === "string") this.#online = info.match(onlineReplica)?.length ?? 0
       onExit(exit)
     })

@@ -174,26 +174,25 @@ export const runOrDescribe = <A>(
 export const firstPauseMillis = 50
 export const longestPauseMillis = 1000
 
-type IsWorthPause = (pauseMillis: number) => boolean
-
 /**
  * Sends a release until it succeeds, after pauses that grow from 50 milliseconds to a second. Its last failure is the result
  * where it cannot succeed later, or where another attempt is not worth its pause.
  */
 export const retryRelease = <A>(
   send: Effect.Effect<A, LockStoreError>,
-  isWorthPause: IsWorthPause
-): Effect.Effect<A, LockStoreError> => Effect.catch(send, (failure) => retryAfter(failure, send, isWorthPause))
+  isWorthPause: (pauseMillis: number) => boolean,
+  pauseMillis = firstPauseMillis
+): Effect.Effect<A, LockStoreError> =>
+  Effect.catch(send, (failure) => retryAfter(failure, send, isWorthPause, pauseMillis))
 
 /** {@link retryRelease} for a release that was sent before, and has failed. */
 export const retryAfter = <A>(
   failure: LockStoreError,
   send: Effect.Effect<A, LockStoreError>,
-  isWorthPause: IsWorthPause,
+  isWorthPause: (pauseMillis: number) => boolean,
   pauseMillis = firstPauseMillis
 ): Effect.Effect<A, LockStoreError> => {
   if (isFinal(failure) || !isWorthPause(pauseMillis)) return Effect.fail(failure)
-  const nextPauseMillis = Math.min(pauseMillis * 2, longestPauseMillis)
-  const again = Effect.catch(send, (failure) => retryAfter(failure, send, isWorthPause, nextPauseMillis))
+  const again = retryRelease(send, isWorthPause, Math.min(pauseMillis * 2, longestPauseMillis))
   return Effect.andThen(Effect.sleep(pauseMillis), again)
 }
