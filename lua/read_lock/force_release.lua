@@ -11,10 +11,7 @@
 -- reply    1 it was held, 0 by no reader, or by others
 
 --@include deadline
-local mode = redis.call('HGET', KEYS[1], 'mode')
-if not mode and redis.call('EXISTS', KEYS[1]) == 1 then
-  return redis.error_reply('WRONGTYPE a lock, but no read-write lock')
-end
+--@include readers/mode
 if mode ~= 'read' then
   return 0
 end
@@ -34,13 +31,6 @@ if taken > 0 then
 elseif #ARGV > 2 then
   return 0
 end
--- with more readers, the holds are left to expire, as Redisson leaves all of them
-local fields = redis.call('HLEN', KEYS[1]) <= 1000 and redis.call('HGETALL', KEYS[1]) or {}
-for i = 1, #fields, 2 do
-  for number = 1, tonumber(fields[i + 1]) or 0 do
-    redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)
-  end
-end
-redis.call('DEL', KEYS[1], KEYS[4])
+--@include readers/free
 redis.pcall(ARGV[1], KEYS[2], '0')
 return 1

@@ -11,21 +11,11 @@
 -- reply    1 it was held, 0 by no writer, or by others
 
 --@include deadline
-local mode = redis.call('HGET', KEYS[1], 'mode')
-if not mode and redis.call('EXISTS', KEYS[1]) == 1 then
-  return redis.error_reply('WRONGTYPE a lock, but no read-write lock')
-end
+--@include readers/mode
 --@include held_by
 if mode ~= 'write' or not held_by(':write') then
   return 0
 end
--- with more readers, the holds are left to expire, as Redisson leaves all of them
-local fields = redis.call('HLEN', KEYS[1]) <= 1000 and redis.call('HGETALL', KEYS[1]) or {}
-for i = 1, #fields, 2 do
-  for number = 1, tonumber(fields[i + 1]) or 0 do
-    redis.call('DEL', KEYS[3] .. ':' .. fields[i] .. ':rwlock_timeout:' .. number)
-  end
-end
-redis.call('DEL', KEYS[1], KEYS[4])
+--@include readers/free
 redis.pcall(ARGV[1], KEYS[2], '1')
 return 1

@@ -41,6 +41,7 @@ const linesOf = (file, sources) =>
     })
 
 const entryOf = (file, sources, prefix) => {
+  const lines = readFileSync(file, "utf8").split("\n")
   const name =
     prefix +
     relative(sources, file)
@@ -51,9 +52,9 @@ const entryOf = (file, sources, prefix) => {
   const sha1 = createHash("sha1").update(lua).digest("hex")
   return `  ${JSON.stringify(name)}: {
     name: ${JSON.stringify(name)},
-    isUrgent: ${/^--@urgent$/m.test(readFileSync(file, "utf8"))},
-    isTracked: ${/^--@tracked$/m.test(readFileSync(file, "utf8"))},
-    hasDeadline: ${/^--@include deadline$/m.test(readFileSync(file, "utf8"))},
+    isUrgent: ${lines.includes("--@urgent")},
+    isTracked: ${lines.includes("--@tracked")},
+    hasDeadline: ${lines.includes("--@include deadline")},
     sha1: ${JSON.stringify(sha1)},
     lua: ${JSON.stringify(lua)}
   }`
