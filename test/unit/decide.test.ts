@@ -11,7 +11,14 @@ import { operations } from "../kit/operations.ts"
 const failed: Outcome<unknown> = Exit.fail(new LockStoreError({ operation: "any", lock: "a", reason: "NotConnected" }))
 const pending = undefined
 
-/** Numbers and lists are replies. */
+/** What a member has of a lock: each field is followed by its value. */
+const inspected = (remaining: number, token: string | null, ...fields: ReadonlyArray<string>) => ({
+  remaining,
+  token,
+  fields: new Map(fields.flatMap((field, i) => (i % 2 === 0 ? [[field, fields[i + 1]] as const] : [])))
+})
+
+/** Numbers, lists and what was inspected are replies. */
 const decided = (operation: LockStore.Operation, members: ReadonlyArray<unknown>) => {
   const outcomes = members.map((member) =>
     member === failed || member === pending ? (member as Outcome<unknown> | undefined) : Exit.succeed(member)
@@ -44,7 +51,7 @@ describe("an operation on a quorum", () => {
     assert.deepStrictEqual(decided("lock/raise_token", [1, 1, 0, failed, failed]), "undecided")
     assert.deepStrictEqual(decided("lock/raise_token", [0, 1, failed]), "undecided")
     assert.deepStrictEqual(decided("lock/raise_token", [1, failed, failed]), "undecided")
-    assert.deepStrictEqual(decided("lock/inspect", [[-2, null, []], failed, failed]), "undecided")
+    assert.deepStrictEqual(decided("lock/inspect", [inspected(-2, null), failed, failed]), "undecided")
   })
 
   it("A release on a quorum is done once a majority has run it, whether or not each of them still had the lock", () => {
@@ -94,40 +101,36 @@ describe("a renewal of several on a quorum", () => {
 })
 
 describe("a look at a quorum", () => {
-  const free = [-2, null, []]
-  const by = (owner: string, left: number, token: string) => [left, token, [owner, "1"]]
+  const free = inspected(-2, null)
+  const by = (owner: string, left: number, token: string) => inspected(left, token, owner, "1")
 
   it("Inspecting a quorum shows the holder of a majority, until the majority runs out, with the token that a majority knows", () => {
-    assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("x", 300, "9"), by("x", 400, "8")]), [
-      400,
-      "8",
-      ["x", "1"]
-    ])
-    assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("x", -1, "7"), free]), [500, "7", ["x", "1"]])
-    assert.deepStrictEqual(decided("lock/inspect", [by("x", -1, "7"), by("x", -1, "7"), free]), [-1, "7", ["x", "1"]])
+    assert.deepStrictEqual(
+      decided("lock/inspect", [by("x", 500, "7"), by("x", 300, "9"), by("x", 400, "8")]),
+      by("x", 400, "8")
+    )
+    assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("x", -1, "7"), free]), by("x", 500, "7"))
+    assert.deepStrictEqual(decided("lock/inspect", [by("x", -1, "7"), by("x", -1, "7"), free]), by("x", -1, "7"))
   })
 
   it("Inspecting a quorum shows the hold count that a majority has", () => {
-    const held = (count: number) => [500, null, ["x", String(count)]]
-    assert.deepStrictEqual(decided("lock/inspect", [held(1), held(2), held(2)]), [500, null, ["x", "2"]])
-    assert.deepStrictEqual(decided("lock/inspect", [held(2), held(1), held(1)]), [500, null, ["x", "1"]])
-    assert.deepStrictEqual(decided("lock/inspect", [held(1), held(3), held(2)]), [500, null, ["x", "2"]])
+    const held = (count: number) => inspected(500, null, "x", String(count))
+    assert.deepStrictEqual(decided("lock/inspect", [held(1), held(2), held(2)]), held(2))
+    assert.deepStrictEqual(decided("lock/inspect", [held(2), held(1), held(1)]), held(1))
+    assert.deepStrictEqual(decided("lock/inspect", [held(1), held(3), held(2)]), held(2))
   })
 
   it("Inspecting a quorum shows no holder if nobody has a majority", () => {
-    assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("y", 300, "9"), free]), [-2, "7", []])
-    assert.deepStrictEqual(decided("lock/inspect", [free, free, failed]), [-2, null, []])
-    const read = (owner: string) => [500, null, ["mode", "read", owner, "1"]]
-    assert.deepStrictEqual(decided("lock/inspect", [read("x"), read("y"), read("z")]), [-2, null, []])
+    assert.deepStrictEqual(decided("lock/inspect", [by("x", 500, "7"), by("y", 300, "9"), free]), inspected(-2, "7"))
+    assert.deepStrictEqual(decided("lock/inspect", [free, free, failed]), free)
+    const read = (owner: string) => inspected(500, null, "mode", "read", owner, "1")
+    assert.deepStrictEqual(decided("lock/inspect", [read("x"), read("y"), read("z")]), free)
   })
 
   it("Inspecting a quorum shows the readers that a majority knows", () => {
-    const read = (...owners: ReadonlyArray<string>) => [500, null, ["mode", "read", ...owners.flatMap((o) => [o, "1"])]]
-    assert.deepStrictEqual(decided("lock/inspect", [read("x", "y"), read("y", "x"), read("y")]), [
-      500,
-      null,
-      ["mode", "read", "x", "1", "y", "1"]
-    ])
+    const read = (...owners: ReadonlyArray<string>) =>
+      inspected(500, null, "mode", "read", ...owners.flatMap((owner) => [owner, "1"]))
+    assert.deepStrictEqual(decided("lock/inspect", [read("x", "y"), read("y", "x"), read("y")]), read("x", "y"))
   })
 
   it("Inspecting a quorum waits for all members, as a late one may report the lock free", () => {

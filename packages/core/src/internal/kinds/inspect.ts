@@ -9,7 +9,7 @@ import type { LockClient } from "../client/LockClient.ts"
 import { describeWrongType } from "../store/failures.ts"
 import { clientLabelKey, type LockKeys } from "../store/keys.ts"
 import { label } from "../store/operations/client.ts"
-import { type Inspected, type LookedAt, nothingElse } from "../store/operations/inspected.ts"
+import { type LookedAt, nothingElse } from "../store/operations/inspected.ts"
 import * as lock from "../store/operations/lock.ts"
 import { leastTime, type LockRef, type Mode } from "./kinds.ts"
 
@@ -41,23 +41,18 @@ export const lookAtHolders = (
   keys: LockKeys,
   name: string
 ): Effect.Effect<Look, LockStoreError> =>
-  Effect.map(run(lock.inspect(keys)), ([remaining, token, fields]: Inspected) =>
+  Effect.map(run(lock.inspect(keys)), (found) =>
     lookAt(name, {
       ...nothingElse,
-      type: remaining === -2 ? "none" : "hash",
-      remaining,
-      token,
-      fields,
+      ...found,
+      type: found.remaining === -2 ? "none" : "hash",
       serverMicros: store.serverMicros(keys.lock)
     })
   )
 
 /** Everything that Redis has under a name, of whatever kind, with the labels of its holders and waiters. */
 export const inspect = (client: LockClient, keys: LockKeys, name: string): Effect.Effect<LockState, LockStoreError> =>
-  Effect.flatMap(client.run(lock.look(keys, mostListed)), (found) => {
-    const { since, state } = lookAt(name, found)
-    return withLabels(client, state, since)
-  })
+  Effect.flatMap(client.run(lock.look(keys, mostListed)), (found) => withLabels(client, lookAt(name, found)))
 
 /**
  * The holders of a lock, or of one side of a read-write lock. Fails with `WrongType` if the name is a read-write lock and another kind was
@@ -114,7 +109,7 @@ const stateOf = (name: string, found: Found): LockState => {
         ...holder,
         remaining: durationOf((holder.mode === "read" ? readers.get(holder.owner) : undefined) ?? remaining)
       }))
-      return fields.includes("mode")
+      return fields.has("mode")
         ? { ...state, kind: "read-write lock", holders, ...sidesOf(found) }
         : { ...state, kind: plainKind, holders, ...queueOf(found) }
     }
@@ -127,13 +122,13 @@ const stateOf = (name: string, found: Found): LockState => {
 const ownerField = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:.+?)(:write)?$/
 
 /** The holders of a lock by the fields of its hash, or undefined if these are no lock's. */
-const holdersOf = (fields: ReadonlyArray<string>): ReadonlyArray<Omit<HolderState, "remaining">> | undefined => {
+const holdersOf = (fields: ReadonlyMap<string, string>): ReadonlyArray<Omit<HolderState, "remaining">> | undefined => {
   const holders: Array<Omit<HolderState, "remaining">> = []
-  const isReadWrite = fields.includes("mode")
-  for (let i = 0; i < fields.length; i += 2) {
-    if (fields[i] === "mode") continue
-    const match = ownerField.exec(fields[i]!)
-    const holdCount = Number(fields[i + 1])
+  const isReadWrite = fields.has("mode")
+  for (const [field, value] of fields) {
+    if (field === "mode") continue
+    const match = ownerField.exec(field)
+    const holdCount = Number(value)
     if (match === null || !Number.isSafeInteger(holdCount)) return undefined
     const [, owner, write] = match
     const mode: Mode = !isReadWrite ? "exclusive" : write === undefined ? "read" : "write"
@@ -156,17 +151,19 @@ type Waiting = Pick<LockState, "waiters" | "waiting">
 const queueOf = (found: Found): Waiting =>
   found.queueLength > 0
     ? { waiters: found.queue.map((owner) => ({ owner })), waiting: found.queueLength }
-    : {
-        waiters: found.places
-          .toSorted(([, one], [, other]) => other - one)
-          // negative, if the clock was set back
-          .map(([owner, micros]) => ({ owner, since: Duration.micros(BigInt(Math.max(0, micros))) })),
-        waiting: found.placesTaken
-      }
+    : placesOf(found)
+
+const placesOf = ({ places, placesTaken }: Found): Waiting => ({
+  waiters: places
+    .toSorted(([, one], [, other]) => other - one)
+    // negative, if the clock was set back
+    .map(([owner, micros]) => ({ owner, since: Duration.micros(BigInt(Math.max(0, micros))) })),
+  waiting: placesTaken
+})
 
 /** The places on both sides of a read-write lock. */
 const sidesOf = (found: Found): Waiting => {
-  const { waiters, waiting } = queueOf({ ...found, queueLength: 0 })
+  const { waiters, waiting } = placesOf(found)
   const sided = waiters.map(({ owner, ...rest }): WaiterState =>
     owner.endsWith(":write")
       ? { owner: owner.slice(0, -":write".length), mode: "write", ...rest }
@@ -182,32 +179,23 @@ const sinceGrant = (token: bigint | undefined, now: number | undefined): Duratio
   return micros < 0 ? undefined : Duration.micros(BigInt(Math.floor(micros)))
 }
 
-/** The label of a holder's client; undefined for a lock that its minHold keeps, as nobody holds it. */
+/** The label of an owner's client; undefined for a lock that its minHold keeps, as nobody holds it. */
 export const labelOf = ({ labels }: LockClient, owner: string): Effect.Effect<string | undefined> =>
   owner.endsWith(lock.kept) ? Effect.undefined : labels.of(owner)
 
 /** The most waiters whose labels are looked up: each is a command, unless it is known. */
 const mostLabelled = 100
 
-const withLabels = (
-  client: LockClient,
-  state: LockState,
-  since: Duration.Duration | undefined
-): Effect.Effect<LockState> => {
-  const { holders, waiters } = state
-  if (holders.length + waiters.length === 0) return Effect.succeed(state)
-  const holding = (holder: HolderState) =>
-    Effect.map(labelOf(client, holder.owner), (label): HolderState =>
-      label === undefined ? holder : since === undefined ? { ...holder, label } : { ...holder, label, since }
-    )
-  const waiting = (waiter: WaiterState) =>
-    Effect.map(client.labels.of(waiter.owner), (label): WaiterState =>
-      label === undefined ? waiter : { ...waiter, label }
-    )
+const withLabels = (client: LockClient, { since, state }: Look): Effect.Effect<LockState> => {
+  const labelled = <A extends HolderState | WaiterState>(one: A, others?: Partial<A>): Effect.Effect<A> =>
+    Effect.map(labelOf(client, one.owner), (label) => (label === undefined ? one : { ...one, label, ...others }))
+  const held = since === undefined ? undefined : { since }
   return Effect.zipWith(
-    Effect.forEach(holders, holding, { concurrency: 16 }),
-    Effect.forEach(waiters.slice(0, mostLabelled), waiting, { concurrency: 16 }),
-    (holders, labelled) => ({ ...state, holders, waiters: [...labelled, ...waiters.slice(mostLabelled)] })
+    Effect.forEach(state.holders, (holder) => labelled(holder, held), { concurrency: 16 }),
+    Effect.forEach(state.waiters, (waiter, i) => (i < mostLabelled ? labelled(waiter) : Effect.succeed(waiter)), {
+      concurrency: 16
+    }),
+    (holders, waiters) => ({ ...state, holders, waiters })
   )
 }
 
@@ -243,18 +231,15 @@ export class LabelsOfOthers {
       const remembered = this.#remembered.get(other)
       if (remembered !== undefined && remembered.until > now()) return Effect.succeed(remembered.label)
       if (this.#isRefused) return Effect.undefined
-      return run(label(clientLabelKey(options.keyPrefix, other))).pipe(
-        Effect.map((label) =>
-          label === "" ? this.#remember(other, undefined, unknownMillis) : this.#remember(other, label, knownMillis)
-        ),
-        Effect.catch(({ isTransient, reason }) =>
-          Effect.sync(() => {
-            // it would be refused again, and the server logs each attempt
-            if (reason === "NoPermission") this.#isRefused = true
-            return this.#remember(other, undefined, isTransient ? unknownMillis : knownMillis)
-          })
-        )
-      )
+      return Effect.match(run(label(clientLabelKey(options.keyPrefix, other))), {
+        onSuccess: (label) =>
+          label === "" ? this.#remember(other, undefined, unknownMillis) : this.#remember(other, label, knownMillis),
+        onFailure: ({ isTransient, reason }) => {
+          // it would be refused again, and the server logs each attempt
+          if (reason === "NoPermission") this.#isRefused = true
+          return this.#remember(other, undefined, isTransient ? unknownMillis : knownMillis)
+        }
+      })
     })
   }
 

@@ -4,6 +4,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { type InvalidLockOptions, LockStoreError } from "../../LockError.ts"
 import type { LockChange, LockState } from "../../LockState.ts"
@@ -62,25 +63,21 @@ export const watchLocks = (
 ): Stream.Stream<LockChange, LockStoreError | InvalidLockOptions> => {
   const intervalMillis = parsePeriod("interval", interval)
   if (typeof intervalMillis !== "number") return Stream.fail(intervalMillis)
-  return Stream.suspend(() => {
-    let known: Known | undefined
-    const look = Effect.suspend(() => {
-      const startedAt = client.now()
-      const heldNow = Stream.runFold(
-        listHeld(client, pattern),
-        (): Known => new Map(),
-        (held, state) =>
-          held.set(state.name, { state, ends: endsOf(state, startedAt), tookMillis: client.now() - startedAt })
-      )
-      return Effect.map(heldNow, (now) => {
-        const changes = changesOf(known, now)
-        known = now
-        return changes
-      })
-    })
-    const again = Effect.delay(look, intervalMillis)
-    return Stream.flattenIterable(Stream.concat(Stream.fromEffect(look), Stream.fromEffectRepeat(again)))
+  const look = Effect.suspend(() => {
+    const startedAt = client.now()
+    return Stream.runFold(
+      listHeld(client, pattern),
+      (): Known => new Map(),
+      (held, state) =>
+        held.set(state.name, { state, ends: endsOf(state, startedAt), tookMillis: client.now() - startedAt })
+    )
   })
+  const looks = Stream.fromEffectSchedule(look, Schedule.spaced(intervalMillis))
+  return Stream.mapAccum(
+    looks,
+    (): Known | undefined => undefined,
+    (known, now) => [now, changesOf(known, now)]
+  )
 }
 
 const changesOf = (before: Known | undefined, now: Known): ReadonlyArray<LockChange> => {

@@ -2,7 +2,14 @@
  * `lua/lock/`, and the acquisition of `lua/fenced_lock/`: the locks that share Redisson's hash of one owner.
  */
 import { type LockKeys, permitIds } from "../keys.ts"
-import { type Inspected, inspectedByMajority, type LookedAt, lookedAtByMajority, lookedAtReply } from "./inspected.ts"
+import {
+  type Inspected,
+  inspectedByMajority,
+  inspectedReply,
+  type LookedAt,
+  lookedAtByMajority,
+  lookedAtReply
+} from "./inspected.ts"
 import {
   acquireReply,
   type AcquireReply,
@@ -48,7 +55,7 @@ export const operations = {
     quorum: { waitsForAll: true, combine: (types) => types.find((type) => type !== "none") ?? "none" }
   }),
   inspect: operation("lock/inspect", {
-    reply: (raw) => raw as Inspected,
+    reply: inspectedReply,
     quorum: { waitsForAll: true, combine: (replies, { required }) => inspectedByMajority(replies, required) }
   }),
   look: operation("lock/look", {
