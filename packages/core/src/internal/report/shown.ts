@@ -8,13 +8,11 @@ import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import { NodeInspectSymbol } from "effect/Inspectable"
 
-const longest = 60
+const shortened = (text: string, most: number): string => (text.length > most ? `${text.slice(0, most)}...` : text)
 
 /** A caller's value for a message: short, and for an object only its type. */
 export const shown = (value: unknown): string => {
-  if (typeof value === "string") {
-    return JSON.stringify(value.length > longest ? `${value.slice(0, longest)}...` : value)
-  }
+  if (typeof value === "string") return JSON.stringify(shortened(value, 60))
   if (value === null || typeof value !== "object") return typeof value === "function" ? "a function" : String(value)
   const { name } = (value.constructor ?? Object) as { readonly name?: unknown }
   return typeof name === "string" && name !== "" ? `a value of type ${name}` : "an object"
@@ -42,71 +40,52 @@ export const ownerText = (owner: string): string => {
 const longestText = 1000
 const longestJson = 10_000
 
-const unshowable = "a cause that cannot be shown"
-
 /** The message of an error, or the text of any other value. */
 export const causeText = (cause: unknown): string =>
-  attempt(
-    () => {
-      const text: unknown = cause instanceof Error ? cause.message : String(cause)
-      return typeof text !== "string"
-        ? unshowable
-        : text.length > longestText
-          ? `${text.slice(0, longestText)}...`
-          : text
-    },
-    () => unshowable
-  )
+  attempt(() => {
+    const text: unknown = cause instanceof Error ? cause.message : String(cause)
+    return typeof text === "string" ? shortened(text, longestText) : undefined
+  }) ?? "a cause that cannot be shown"
 
 /** Everything that may identify an error: some clients distinguish it only by its code, its name or its class. */
 export const allText = (error: unknown): string =>
-  attempt(
-    () => {
-      const { code = "", constructor, name } = error as Error & { readonly code?: unknown }
-      return error instanceof Error
-        ? `${causeText(error)} ${String(code)} ${name} ${constructor.name}`
-        : causeText(error)
-    },
-    () => causeText(error)
-  )
+  attempt(() => {
+    if (!(error instanceof Error)) return undefined
+    const { code = "", constructor, name } = error as Error & { readonly code?: unknown }
+    return `${causeText(error)} ${String(code)} ${name} ${constructor.name}`
+  }) ?? causeText(error)
 
 /** Whether it is an error; a proxy may refuse to say. */
-export const isError = (cause: unknown): cause is Error =>
-  attempt(
-    () => cause instanceof Error,
-    () => false
-  )
+export const isError = (cause: unknown): cause is Error => attempt(() => cause instanceof Error) ?? false
 
 export const nameOf = (cause: unknown): string | undefined =>
-  attempt(
-    () => (cause instanceof Error ? cause.name : undefined),
-    () => undefined
-  )
+  attempt(() => (cause instanceof Error ? cause.name : undefined))
 
 /** A cause for logs in JSON: name and message of an error, the plain JSON of any other value. */
-const causeJson = (cause: unknown): unknown =>
-  attempt(
-    () => {
-      if (cause instanceof Error && !("toJSON" in cause)) return { name: String(cause.name), message: causeText(cause) }
-      const json: string | undefined = JSON.stringify(cause)
-      return json === undefined || json.length > longestJson ? causeText(cause) : (JSON.parse(json) as unknown)
-    },
-    () => causeText(cause)
-  )
+const causeJson = (cause: unknown): unknown => {
+  try {
+    if (cause instanceof Error && !("toJSON" in cause)) return { name: String(cause.name), message: causeText(cause) }
+    const json: string | undefined = JSON.stringify(cause)
+    return json === undefined || json.length > longestJson ? causeText(cause) : (JSON.parse(json) as unknown)
+  } catch {
+    return causeText(cause)
+  }
+}
 
 /** The cause itself, or a substitute error if printing the cause would fail. */
-export const showable = (cause: unknown): unknown =>
-  attempt(
-    () => {
-      if (cause instanceof Error) {
-        const { message, name } = cause as { readonly message: unknown; readonly name: unknown }
-        return typeof message === "string" && typeof name === "string" ? cause : new Error(causeText(cause))
-      }
+export const showable = (cause: unknown): unknown => {
+  try {
+    if (!(cause instanceof Error)) {
       if (typeof cause === "object") Cause.pretty(Cause.die(cause))
       return cause
-    },
-    () => new Error(causeText(cause))
-  )
+    }
+    const { message, name } = cause as { readonly message: unknown; readonly name: unknown }
+    if (typeof message === "string" && typeof name === "string") return cause
+  } catch {
+    // it gets a substitute as well
+  }
+  return new Error(causeText(cause))
+}
 
 /**
  * Gives the errors of a class a JSON for logs: their fields and their message, which JSON otherwise leaves out. It is not an encoding: to
@@ -120,11 +99,12 @@ export const jsonWithMessage = ({ prototype }: { readonly prototype: Error }): v
   Object.defineProperty(prototype, "toJSON", { value: toJSON })
 }
 
-const attempt = <A, B>(look: () => A, otherwise: () => B): A | B => {
+/** What a look at a cause finds; undefined if it throws. */
+const attempt = <A>(look: () => A): A | undefined => {
   try {
     return look()
   } catch {
-    return otherwise()
+    return undefined
   }
 }
 

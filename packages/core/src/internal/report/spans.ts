@@ -3,6 +3,7 @@
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Predicate from "effect/Predicate"
 import * as Scope from "effect/Scope"
 import type * as Tracer from "effect/Tracer"
@@ -37,16 +38,11 @@ const outcomeAttribute = "lock.outcome"
 export const traceAcquire = <A, E>(name: string, lock: Traced, self: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.flatten(
     Effect.useSpan(name, { attributes: attributesOf(lock) }, (span) =>
-      Effect.matchCauseEffect(Effect.withParentSpan(self, span), {
-        onSuccess: (answer): Effect.Effect<Effect.Effect<A, E>, E> => {
-          if (answer === undefined) span.attribute(outcomeAttribute, "unavailable")
-          return Effect.succeed(Effect.succeed(answer))
-        },
-        onFailure: (cause): Effect.Effect<Effect.Effect<A, E>, E> => {
-          if (!isTimeout(cause)) return Effect.failCause(cause)
-          span.attribute(outcomeAttribute, "timeout")
-          return Effect.succeed(Effect.failCause(cause))
-        }
+      Effect.flatMap(Effect.exit(Effect.withParentSpan(self, span)), (exit): Effect.Effect<Effect.Effect<A, E>, E> => {
+        if (Exit.isFailure(exit) && !isTimeout(exit.cause)) return Effect.failCause(exit.cause)
+        if (Exit.isFailure(exit)) span.attribute(outcomeAttribute, "timeout")
+        else if (exit.value === undefined) span.attribute(outcomeAttribute, "unavailable")
+        return Effect.succeed(exit)
       })
     )
   )

@@ -80,40 +80,34 @@ export class Histogram {
 /** A release is not a loss. */
 export type Loss = Exclude<LossReason, "Released">
 
-/** Registers metrics in one registry, which reads them when they are exported. */
-class Registrar {
-  readonly #context: Context.Context<never>
+type Attributes = Readonly<Record<string, string>>
 
-  constructor(context: Context.Context<never>) {
-    // only the two references that the registration of a metric looks up: the rest need not be kept
-    this.#context = Context.make(Metric.MetricRegistry, Context.get(context, Metric.MetricRegistry)).pipe(
-      Context.add(Metric.CurrentMetricAttributes, Context.get(context, Metric.CurrentMetricAttributes))
-    )
-  }
-
-  /** The functions that register metrics with these attributes. The unit `s` is seconds; braces name what is counted. */
-  with(attributes: Readonly<Record<string, string>>) {
-    const options = (unit: string, description: string) => ({ description, attributes: { ...attributes, unit } })
-    return {
-      count: (name: string, unit: string, description: string, get: () => number): void => {
-        const metric = Metric.counter(name, { ...options(unit, description), incremental: true })
-        this.#register(metric, () => ({ count: get(), incremental: true }))
-      },
-      gauge: (name: string, unit: string, description: string, get: () => number): void =>
-        this.#register(Metric.gauge(name, options(unit, description)), () => ({ value: get() })),
-      /** Of milliseconds, exported in seconds. */
-      histogram: (name: string, description: string, boundaries: ReadonlyArray<number>): Histogram => {
-        const values = new Histogram(boundaries, 1000)
-        this.#register(Metric.histogram(name, { ...options("s", description), boundaries }), () => values.state)
-        return values
-      }
+/**
+ * The functions that register metrics with these attributes in the registry of the context, which reads them when they are exported.
+ * The unit `s` is seconds; braces name what is counted.
+ */
+const registering = (context: Context.Context<never>, attributes: Attributes) => {
+  const options = (unit: string, description: string) => ({ description, attributes: { ...attributes, unit } })
+  const register = <Input, State>(metric: Metric.Metric<Input, State>, get: () => State): void =>
+    void Metric.registerUnsafe(metric, context, { get, update: () => {}, modify: () => {} })
+  return {
+    count: (name: string, unit: string, description: string, get: () => number): void =>
+      register(Metric.counter(name, { ...options(unit, description), incremental: true }), () => ({
+        count: get(),
+        incremental: true
+      })),
+    gauge: (name: string, unit: string, description: string, get: () => number): void =>
+      register(Metric.gauge(name, options(unit, description)), () => ({ value: get() })),
+    /** Of milliseconds, exported in seconds. */
+    histogram: (name: string, description: string, boundaries: ReadonlyArray<number>): Histogram => {
+      const values = new Histogram(boundaries, 1000)
+      register(Metric.histogram(name, { ...options("s", description), boundaries }), () => values.state)
+      return values
     }
   }
-
-  #register<Input, State>(metric: Metric.Metric<Input, State>, get: () => State): void {
-    Metric.registerUnsafe(metric, this.#context, { get, update: () => {}, modify: () => {} })
-  }
 }
+
+type Registering = (attributes: Attributes) => ReturnType<typeof registering>
 
 /** The metrics of one kind of lock in one registry. All of them start at zero, or a first loss would not look like a rise. */
 class KindMetrics {
@@ -130,18 +124,14 @@ class KindMetrics {
   /** One entry for each hold that has ended. */
   readonly holdDuration: Histogram
 
-  constructor(kind: string, registrar: Registrar) {
+  constructor(kind: string, register: Registering) {
     const attributes = { [kindAttribute]: kind }
-    const { count, gauge, histogram } = registrar.with(attributes)
-    count(
-      "redis_lock.acquisitions",
-      "{acquisition}",
-      "Locks acquired, re-entries not counted",
-      () => this.waitDuration.count
-    )
+    const { count, gauge, histogram } = register(attributes)
+    const acquired = "Locks acquired, re-entries not counted"
+    count("redis_lock.acquisitions", "{acquisition}", acquired, () => this.waitDuration.count)
     count("redis_lock.timeouts", "{timeout}", "Acquisitions whose waitTime ran out", () => this.timedOut)
     for (const reason of Object.keys(this.lost) as ReadonlyArray<Loss>) {
-      const { count } = registrar.with({ ...attributes, [lossAttribute]: reason })
+      const { count } = register({ ...attributes, [lossAttribute]: reason })
       count("redis_lock.losses", "{loss}", "Locks lost while held", () => this.lost[reason])
     }
     const failures = "Failed renewals of a lease, which are repeated until the lease ends"
@@ -149,21 +139,16 @@ class KindMetrics {
     const handOvers = "Releases that woke the next waiter of the same process before Redis had replied"
     count("redis_lock.handovers", "{handover}", handOvers, () => this.handOvers)
     count("redis_lock.polls", "{poll}", "Wake-ups of waiters by the clock, without a message", () => this.polls)
-    gauge(
-      "redis_lock.held",
-      "{lock}",
-      "Locks held by this process now",
-      () => this.waitDuration.count - this.#notHeld - this.holdDuration.count
-    )
-    const waiting = "Acquisitions of this process that wait now"
-    gauge("redis_lock.waiting", "{acquisition}", waiting, () => this.waiting)
-    this.waitDuration = histogram(
-      "redis_lock.wait.duration",
-      "Time from asking for a lock to holding it",
-      waitBoundaries
-    )
+    gauge("redis_lock.held", "{lock}", "Locks held by this process now", () => this.#heldNow)
+    gauge("redis_lock.waiting", "{acquisition}", "Acquisitions of this process that wait now", () => this.waiting)
+    const waited = "Time from asking for a lock to holding it"
+    this.waitDuration = histogram("redis_lock.wait.duration", waited, waitBoundaries)
     const held = "Time from holding a lock to its release or loss"
     this.holdDuration = histogram("redis_lock.hold.duration", held, holdBoundaries)
+  }
+
+  get #heldNow(): number {
+    return this.waitDuration.count - this.#notHeld - this.holdDuration.count
   }
 
   /** Counts an acquisition of permits that anybody may give back. */
@@ -175,24 +160,30 @@ class KindMetrics {
 
 /** The metrics of one registry, shared by its clients and stores. */
 class RegistryMetrics {
-  readonly #registrar: Registrar
+  readonly #register: Registering
   readonly #kinds = new Map<string, KindMetrics>()
   #storeErrors: Map<StoreReason, number> | undefined = undefined
 
-  private constructor(context: Context.Context<never>) {
-    this.#registrar = new Registrar(context)
+  private constructor(registry: Context.Context<never>) {
+    this.#register = (attributes) => registering(registry, attributes)
   }
 
   static of(context: Context.Context<never>): RegistryMetrics {
     const registry = Context.get(context, Metric.MetricRegistry)
     let found = registries.get(registry)
-    if (found === undefined) registries.set(registry, (found = new RegistryMetrics(context)))
+    if (found === undefined) {
+      // only the two references that the registration of a metric looks up: the rest need not be kept
+      const kept = Context.make(Metric.MetricRegistry, registry).pipe(
+        Context.add(Metric.CurrentMetricAttributes, Context.get(context, Metric.CurrentMetricAttributes))
+      )
+      registries.set(registry, (found = new RegistryMetrics(kept)))
+    }
     return found
   }
 
   kind(kind: string): KindMetrics {
     let found = this.#kinds.get(kind)
-    if (found === undefined) this.#kinds.set(kind, (found = new KindMetrics(kind, this.#registrar)))
+    if (found === undefined) this.#kinds.set(kind, (found = new KindMetrics(kind, this.#register)))
     return found
   }
 
@@ -201,7 +192,7 @@ class RegistryMetrics {
     const counts = (this.#storeErrors = new Map<StoreReason, number>())
     for (const reason of Object.keys(storeReasons) as ReadonlyArray<StoreReason>) {
       counts.set(reason, 0)
-      const { count } = this.#registrar.with({ [errorAttribute]: reason })
+      const { count } = this.#register({ [errorAttribute]: reason })
       count("redis_lock.store.errors", "{error}", "Commands to Redis that failed", () => counts.get(reason)!)
     }
     return counts
