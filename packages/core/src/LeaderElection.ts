@@ -154,29 +154,32 @@ export interface LeaderElectionOptions<in out A = never> {
  */
 export const make = <A = never>(name: string, options?: LeaderElectionOptions<A>): LeaderElection<A> =>
   new Election(
+    options?.fair === false ? Lock.make(name) : FairLock.make(name),
     Lock.make(name),
-    FairLock.make(name),
-    Schema.fromJsonString(Schema.toCodecJson((options?.value ?? Schema.Never) as Schema.Codec<A, unknown>)),
-    options?.fair !== false
+    Schema.fromJsonString(Schema.toCodecJson((options?.value ?? Schema.Never) as Schema.Codec<A, unknown>))
   )
 
 class Election<A, R> extends Pipeable.Class implements LeaderElection<A, R> {
   declare readonly [TypeId]: LeaderElection<A, R>[typeof TypeId]
-  readonly plain: Lock.Lock<R>
-  readonly fair: Lock.Lock<R>
+  readonly lock: Lock.Lock<R>
+  /** Stands in for it on a quorum of servers, which keeps no order. */
+  readonly onQuorum: Lock.Lock<R>
   readonly json: Schema.Codec<A, string>
-  readonly isFair: boolean
 
-  constructor(plain: Lock.Lock<R>, fair: Lock.Lock<R>, json: Schema.Codec<A, string>, isFair: boolean) {
+  constructor(lock: Lock.Lock<R>, onQuorum: Lock.Lock<R>, json: Schema.Codec<A, string>) {
     super()
-    this.plain = plain
-    this.fair = fair
+    this.lock = lock
+    this.onQuorum = onQuorum
     this.json = json
-    this.isFair = isFair
   }
 
   get name(): string {
-    return this.plain.name
+    return this.lock.name
+  }
+
+  /** The record in which leaders announce themselves. */
+  get record() {
+    return recordOf(this.lock, "leader")
   }
 }
 
@@ -196,8 +199,8 @@ export const provide: {
   (service: RedisLock["Service"]): <A, R>(election: LeaderElection<A, R>) => LeaderElection<A, Exclude<R, RedisLock>>
   <A, R>(election: LeaderElection<A, R>, service: RedisLock["Service"]): LeaderElection<A, Exclude<R, RedisLock>>
 } = dual(2, <A, R>(election: LeaderElection<A, R>, service: RedisLock["Service"]) => {
-  const { fair, isFair, json, plain } = implOf(election)
-  return new Election(Lock.provide(plain, service), Lock.provide(fair, service), json, isFair)
+  const { json, lock, onQuorum } = implOf(election)
+  return new Election(Lock.provide(lock, service), Lock.provide(onQuorum, service), json)
 })
 
 /**
@@ -252,30 +255,36 @@ export const campaign = <A, R>(
   options?: CampaignOptions<NoInfer<A>>
 ): Effect.Effect<Leadership<A>, CommandError | Schema.SchemaError, R | Scope.Scope> =>
   Effect.gen(function* () {
-    const { election: impl, lock, record, text } = yield* candidacy(election, options)
-    let term: Term | undefined
+    const { announce, clear, lock } = yield* candidacy(election, options)
     // registered first, so run last: until the lock is released, its holder leads
-    yield* Effect.addFinalizer(() => Effect.suspend(() => term?.clear ?? Effect.void))
+    yield* Effect.addFinalizer(() => clear)
     const attempt = Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(restore(scopedAsCandidate(lock)), (holding) => {
-        term = new Term(record, holding)
+      Effect.flatMap(restore(scopedAsCandidate(lock)), (holding) =>
         // nobody leads who could not announce it
-        return Effect.onError(restore(Effect.as(term.write(text), term)), () => giveUpCandidacy(holding))
-      })
+        Effect.onError(restore(announce(holding)), () => giveUpCandidacy(holding))
+      )
     )
     // a term that ended before it was announced does not count
     const elected = Effect.retry(attempt, { while: ({ _tag }) => _tag === "LockLost" })
-    return leadershipOf(impl, yield* Effect.catchTag(elected, "LockLost", Effect.die))
+    return leadershipOf(election, yield* Effect.catchTag(elected, "LockLost", Effect.die))
   })
 
-/** What a candidate needs: its lock, the record in which it announces its term, and the text that it announces. */
+/** What a candidate needs: its lock, and how it begins a term and clears the last one. */
 const candidacy = <A, R>(election: LeaderElection<A, R>, options: CampaignOptions<A> | undefined) =>
   Effect.gen(function* () {
     const impl = implOf(election)
-    const record = yield* recordOf(impl.plain, "leader")
-    const lock = impl.isFair && !record.isOnQuorum ? impl.fair : impl.plain
+    const record = yield* impl.record
     const text = options?.proclaim === undefined ? "" : yield* Schema.encodeEffect(impl.json)(options.proclaim)
-    return { election: impl, lock, record, text }
+    let term: Term | undefined
+    return {
+      lock: record.isOnQuorum ? impl.onQuorum : impl.lock,
+      announce: (holding: Holding) =>
+        Effect.suspend(() => {
+          const begun = (term = new Term(record, holding))
+          return Effect.as(begun.write(text), begun)
+        }),
+      clear: Effect.suspend(() => term?.clear ?? Effect.void)
+    }
   })
 
 /** The leader's side of a term: the holding of the election's lock, and the record beside it. */
@@ -298,15 +307,15 @@ class Term {
   /** Ends it, and takes back what was written. */
   get clear(): Effect.Effect<void> {
     return Effect.suspend(() => {
+      if (this.isOver) return Effect.void
       this.isOver = true
-      if (this.#version === 0) return Effect.void
-      this.#version = 0
       return this.record.clear(this.holding)
     })
   }
 }
 
-const leadershipOf = <A>({ json }: Election<A, unknown>, term: Term): Leadership<A> => {
+const leadershipOf = <A>(election: LeaderElection<A, unknown>, term: Term): Leadership<A> => {
+  const { json } = implOf(election)
   const { awaitLost, ensureHeld, isHeld, name, owner, release, token } = term.holding
   return {
     name,
@@ -378,27 +387,22 @@ export const whileLeader: {
 } = dual(
   (args) => Effect.isEffect(args[0]),
   <B, E, R2, A, R>(self: Effect.Effect<B, E, R2>, election: LeaderElection<A, R>, options?: WhileLeaderOptions<A>) =>
-    Effect.flatMap(candidacy(election, options), ({ election: { name }, lock, record, text }) => {
+    Effect.flatMap(candidacy(election, options), ({ announce, clear, lock }) => {
+      const { name } = election
       /** How the effect has ended in this term, if it has. */
       let exit: Exit.Exit<B, E> | undefined
       const work = Effect.onExit(self, (ended) => Effect.sync(() => (exit = ended)))
+      const led = withCandidate(lock, (holding) =>
+        Effect.flatMap(announce(holding), (term) =>
+          work.pipe(
+            Effect.updateService(CurrentTerms, (terms) => [term, ...terms.filter(({ isOver }) => !isOver)]),
+            Effect.annotateLogs({ election: name })
+          )
+        )
+      )
       const lead = Effect.suspend(() => {
         exit = undefined
-        let term: Term | undefined
-        const led = withCandidate(lock, (holding) => {
-          const own = (term = new Term(record, holding))
-          return Effect.andThen(
-            own.write(text),
-            work.pipe(
-              Effect.updateService(CurrentTerms, (terms) => [own, ...terms.filter(({ isOver }) => !isOver)]),
-              Effect.annotateLogs({ election: name })
-            )
-          )
-        })
-        return Effect.ensuring(
-          led,
-          Effect.suspend(() => term?.clear ?? Effect.void)
-        )
+        return Effect.ensuring(led, clear)
       })
       const hasFailed = () => exit?._tag === "Failure" && !Cause.hasInterruptsOnly(exit.cause)
       const untilEnd = Effect.retry(Effect.sandbox(lead), {
@@ -447,12 +451,11 @@ export const currentLeadership = <A, R>(
   election: LeaderElection<A, R>
 ): Effect.Effect<Leadership<A>, NotLockOwner | InvalidLockName | InvalidLockOptions, R> =>
   Effect.gen(function* () {
-    const impl = implOf(election)
-    const record = yield* recordOf(impl.plain, "leader")
+    const record = yield* implOf(election).record
     const term = (yield* CurrentTerms).find((term) => Equal.equals(term.record, record))
     return term === undefined
-      ? yield* new NotLockOwner({ lock: impl.name, isElection: true })
-      : leadershipOf(impl, term)
+      ? yield* new NotLockOwner({ lock: election.name, isElection: true })
+      : leadershipOf(election, term)
   })
 
 /**
@@ -477,18 +480,19 @@ export const currentLeadership = <A, R>(
 export const leader = <A, R>(
   election: LeaderElection<A, R>
 ): Effect.Effect<Option.Option<Leader<A>>, CommandError, R> =>
-  Effect.flatMap(recordOf(implOf(election).plain, "leader"), ({ read }) =>
-    Effect.flatMap(read, (state) => leaderIn(implOf(election), state))
-  )
+  Effect.gen(function* () {
+    const { read } = yield* implOf(election).record
+    return yield* leaderIn(election, yield* read)
+  })
 
 /** The leader is the holder of the lock, once it has announced its term. */
 const leaderIn = <A>(
-  { json, name }: Election<A, unknown>,
+  election: LeaderElection<A, unknown>,
   state: RecordState
 ): Effect.Effect<Option.Option<Leader<A>>> => {
   if (!isAnnounced(state)) return Effect.succeedNone
   const { owner, token: term, value: text } = state.record
-  const value = text === "" ? Effect.succeedNone : Effect.asSome(Schema.decodeEffect(json)(text))
+  const value = text === "" ? Effect.succeedNone : Effect.asSome(Schema.decodeEffect(implOf(election).json)(text))
   return value.pipe(
     Effect.catch((error) =>
       Effect.as(
@@ -496,7 +500,7 @@ const leaderIn = <A>(
         Option.none<A>()
       )
     ),
-    Effect.annotateLogs({ election: name }),
+    Effect.annotateLogs({ election: election.name }),
     Effect.map((value) => Option.some({ owner, term, value }))
   )
 }
@@ -534,9 +538,9 @@ const isAnnounced = (state: RecordState): state is RecordState & { readonly reco
 export const changes = <A, R>(
   election: LeaderElection<A, R>
 ): Stream.Stream<Option.Option<Leader<A>>, CommandError, R> =>
-  Stream.unwrap(Effect.map(recordOf(implOf(election).plain, "leader"), ({ looks }) => looks)).pipe(
+  Stream.unwrap(Effect.map(implOf(election).record, ({ looks }) => looks)).pipe(
     Stream.changesWith((before, now) => signOf(before) === signOf(now)),
-    Stream.mapEffect((state) => leaderIn(implOf(election), state))
+    Stream.mapEffect((state) => leaderIn(election, state))
   )
 
 /** While this stays the same, nothing has changed. */

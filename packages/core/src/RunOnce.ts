@@ -115,11 +115,6 @@ class Once<A, R> extends Pipeable.Class implements RunOnce<A, R> {
   get name(): string {
     return this.lock.name
   }
-
-  /** The record of the result, and how long it is kept, in milliseconds. */
-  get kept() {
-    return resultOf(this.lock, this.timeToLive)
-  }
 }
 
 Object.defineProperty(Once.prototype, TypeId, { value: { _A: identity, _R: identity } })
@@ -190,8 +185,8 @@ export const run: {
   ): Effect.Effect<A, E | LockLost | LockReentered | CommandError | Schema.SchemaError, R | R2>
 } = dual(2, <A, E, R2, R>(self: Effect.Effect<A, E, R2>, once: RunOnce<A, R>) =>
   Effect.gen(function* () {
-    const { json, kept, lock } = once as Once<A, R>
-    const { lifeMillis, record } = yield* kept
+    const { json, lock, timeToLive } = once as Once<A, R>
+    const { lifeMillis, record } = yield* resultOf(lock, timeToLive)
     const decode = Schema.decodeEffect(json)
     const earlier = (yield* record.readPatiently).record
     if (earlier !== undefined) return yield* decode(earlier.value)
@@ -249,7 +244,8 @@ export const result = <A, R>(
   once: RunOnce<A, R>
 ): Effect.Effect<Option.Option<A>, CommandError | Schema.SchemaError, R> =>
   Effect.gen(function* () {
-    const { json, kept } = once as Once<A, R>
-    const found = (yield* (yield* kept).record.read).record
+    const { json, lock, timeToLive } = once as Once<A, R>
+    const { record } = yield* resultOf(lock, timeToLive)
+    const found = (yield* record.read).record
     return found === undefined ? Option.none() : Option.some(yield* Schema.decodeEffect(json)(found.value))
   })

@@ -18,7 +18,7 @@ import * as Stream from "effect/Stream"
 import type { Holding } from "../../Holding.ts"
 import * as Lock from "../../Lock.ts"
 import type { LockLost, LockStoreError } from "../../LockError.ts"
-import type { LockClient } from "../client/LockClient.ts"
+import type { LockClient, Resolved } from "../client/LockClient.ts"
 import type { Hold } from "../hold/Hold.ts"
 import type { LockImpl } from "../locks/LockImpl.ts"
 import { type Invalid, isInvalid, parsePeriod } from "../options/acquireOptions.ts"
@@ -34,15 +34,13 @@ export class HolderRecord {
   readonly #client: LockClient
   readonly #keys: LockKeys
   readonly #use: RecordUse
+  readonly #key: string
 
-  constructor(client: LockClient, keys: LockKeys, use: RecordUse) {
+  constructor({ client, keys }: Resolved, use: RecordUse) {
     this.#client = client
     this.#keys = keys
     this.#use = use
-  }
-
-  get #key(): string {
-    return this.#keys.record(this.#use)
+    this.#key = keys.record(use)
   }
 
   /** Whether the lock is kept by a majority of servers, which keeps no order of waiters. */
@@ -73,19 +71,15 @@ export class HolderRecord {
     const { subscriptions } = this.#client
     return Stream.unwrap(
       Effect.gen({ self: this }, function* () {
-        // however many messages arrive during a read, one more read follows
+        // however many messages arrive during a read, one more read follows; the first waits for none
         const signals = yield* Queue.sliding<void>(1)
+        Queue.offerUnsafe(signals, undefined)
         yield* Effect.acquireRelease(
           Effect.sync(() => subscriptions.subscribe(this.#key, () => Queue.offerUnsafe(signals, undefined))),
           (subscription) => Effect.sync(() => subscription.stop())
         )
-        const next = Effect.suspend(() =>
-          Effect.raceFirst(Queue.take(signals), Effect.sleep(jittered(this.#intervalMillis)))
-        )
-        return Stream.concat(
-          Stream.fromEffect(this.readPatiently),
-          Stream.fromEffectRepeat(Effect.andThen(next, this.readPatiently))
-        )
+        const next = Effect.suspend(() => Effect.timeoutOption(Queue.take(signals), jittered(this.#intervalMillis)))
+        return Stream.fromEffectRepeat(Effect.andThen(next, this.readPatiently))
       })
     )
   }
@@ -171,7 +165,7 @@ export class HolderRecord {
 export const recordOf = <R>(lock: Lock.Lock<R, unknown>, use: RecordUse): Effect.Effect<HolderRecord, Invalid, R> =>
   Effect.withFiber<HolderRecord, Invalid, R>((fiber) => {
     const at = (lock as unknown as LockImpl<R>).resolve(fiber)
-    return isInvalid(at) ? Effect.fail(at) : Effect.succeed(new HolderRecord(at.client, at.keys, use))
+    return isInvalid(at) ? Effect.fail(at) : Effect.succeed(new HolderRecord(at, use))
   })
 
 /** The record of a result beside the lock, and how long it is kept, in milliseconds. */
@@ -189,11 +183,7 @@ const watches = Effect.runSync(
 
 /** The holding of the section that the code runs in directly. */
 export const holdingOf = <R>(lock: Lock.Lock<R, unknown>): Effect.Effect<Holding, LockLost, R> =>
-  Effect.catchTags(Lock.currentHolding(lock), {
-    NotLockOwner: Effect.die,
-    InvalidLockName: Effect.die,
-    InvalidLockOptions: Effect.die
-  })
+  Effect.catchTag(Lock.currentHolding(lock), ["NotLockOwner", "InvalidLockName", "InvalidLockOptions"], Effect.die)
 
 /** Counts the client's `maxHold` from now on. */
 export const restartMaxHold = (holding: Holding): void => {
