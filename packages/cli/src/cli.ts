@@ -8,24 +8,21 @@ import * as Flag from "effect/cli/Flag"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { doctor } from "./doctor/doctor.ts"
-import { off, paragraphs } from "./help.ts"
+import { duration, paragraphs, pattern, toggle } from "./help.ts"
 import { inspect } from "./names/inspect.ts"
 import { ls } from "./names/ls.ts"
 import { Usage } from "./presenter.ts"
 import { prefix, redis } from "./redis.ts"
 import { release } from "./names/release.ts"
-import { duration, runCommand } from "./run/runCommand.ts"
+import { runCommand } from "./run/runCommand.ts"
 import { uiCommand } from "./ui/uiCommand.ts"
 import { watch } from "./watch/watch.ts"
 
 const lsCommand = Command.make(
   "ls",
   {
-    pattern: Argument.String("PATTERN").pipe(
-      Argument.withDescription("Only names that match this Redis glob pattern; quote it for the shell"),
-      Argument.withDefault("*")
-    ),
-    json: Flag.Boolean("json").pipe(Flag.withDescription("Print a JSON array"), off),
+    pattern,
+    json: toggle("json", "Print a JSON array"),
     prefix,
     redis
   },
@@ -49,7 +46,7 @@ Exit codes:
   Command.withExamples([{ command: "redis-lock ls 'report:*'" }, { command: "redis-lock ls --json" }])
 )
 
-const json = Flag.Boolean("json").pipe(Flag.withDescription("Print a JSON object"), off)
+const json = toggle("json", "Print a JSON object")
 
 const theName = Argument.String("NAME").pipe(Argument.withDescription("The name of a lock, a semaphore or a latch"))
 
@@ -75,22 +72,13 @@ Exit codes:
 const watchCommand = Command.make(
   "watch",
   {
-    pattern: Argument.String("PATTERN").pipe(
-      Argument.withDescription("Only names that match this Redis glob pattern; quote it for the shell"),
-      Argument.withDefault("*")
-    ),
+    pattern,
     interval: duration("interval", "100ms").pipe(
       Flag.withDescription("How often to poll Redis. Default: 1s"),
       Flag.withDefault(Duration.seconds(1))
     ),
-    json: Flag.Boolean("json").pipe(
-      Flag.withDescription("Print a JSON object for each change, also on a terminal"),
-      off
-    ),
-    allowRelease: Flag.Boolean("allow-release").pipe(
-      Flag.withDescription("On a terminal, let a key free the selected lock, after asking"),
-      off
-    ),
+    json: toggle("json", "Print a JSON object for each change, also on a terminal"),
+    allowRelease: toggle("allow-release", "On a terminal, let a key free the selected lock, after asking"),
     prefix,
     redis
   },
@@ -123,11 +111,8 @@ const releaseCommand = Command.make(
   "release",
   {
     name: theName,
-    force: Flag.Boolean("force").pipe(
-      Flag.withDescription("Required, as the holder keeps working until it notices"),
-      off
-    ),
-    yes: Flag.Boolean("yes").pipe(Flag.withDescription("Do not ask; required where stdin is not a terminal"), off),
+    force: toggle("force", "Required, as the holder keeps working until it notices"),
+    yes: toggle("yes", "Do not ask; required where stdin is not a terminal"),
     prefix,
     redis
   },

@@ -5,30 +5,15 @@ import * as Argument from "effect/cli/Argument"
 import { ValidationError } from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stdio from "effect/Stdio"
-import { parse } from "../duration.ts"
-import { off, paragraphs, wholeNumber } from "../help.ts"
+import { duration, paragraphs, toggle, wholeNumber } from "../help.ts"
 import { Usage } from "../presenter.ts"
 import { defaultLease, prefix, redis, type Urls } from "../redis.ts"
 import { run } from "./run.ts"
 import { quoted } from "../visible.ts"
-
-/** A flag whose value is a duration that is not shorter than another one. */
-export const duration = (name: string, least = "0") => {
-  const shortest = Option.getOrThrow(parse(least))
-  const isEnough = (given: Duration.Duration) => Duration.isGreaterThanOrEqualTo(given, shortest)
-  return Flag.String(name).pipe(
-    Flag.withMetavar("DURATION"),
-    Flag.filterMap(
-      (text) => Option.filter(parse(text), isEnough),
-      (text) =>
-        Option.isNone(parse(text)) ? "500ms, 10s, 2m, 1h30m, or a plain number of seconds" : `at least ${least}`
-    )
-  )
-}
 
 /**
  * Only the words after `--` are the command, so that none of its flags is ever taken for ours. The parser puts all operands
@@ -113,20 +98,12 @@ export const runCommand = Command.make(
       Flag.withDescription("Another lock, acquired together with NAME: all or none. May be given several times"),
       Flag.atLeast(0)
     ),
-    fair: Flag.Boolean("fair").pipe(
-      Flag.withDescription(
-        "First come, first served, among all processes. Default: usually the process that has waited longest"
-      ),
-      off
+    fair: toggle(
+      "fair",
+      "First come, first served, among all processes. Default: usually the process that has waited longest"
     ),
-    read: Flag.Boolean("read").pipe(
-      Flag.withDescription("The read side of a read-write lock: shared with other readers"),
-      off
-    ),
-    write: Flag.Boolean("write").pipe(
-      Flag.withDescription("The write side of a read-write lock: shared with nobody"),
-      off
-    ),
+    read: toggle("read", "The read side of a read-write lock: shared with other readers"),
+    write: toggle("write", "The write side of a read-write lock: shared with nobody"),
     permits: wholeNumber("permits", 1, 2_147_483_647).pipe(
       Flag.withDescription(
         "Hold one of N permits instead of a lock: at most N commands at once. Creates the semaphore NAME with N permits if it does not exist; an existing one keeps its total"
@@ -143,15 +120,13 @@ export const runCommand = Command.make(
       ),
       Flag.optional
     ),
-    verbose: Flag.Boolean("verbose").pipe(
-      Flag.withDescription(
-        "Report on stderr which owner holds the lock, what was acquired and after how long, and when it was released"
-      ),
-      off
+    verbose: toggle(
+      "verbose",
+      "Report on stderr which owner holds the lock, what was acquired and after how long, and when it was released"
     ),
-    hideRedisUrl: Flag.Boolean("hide-redis-url").pipe(
-      Flag.withDescription("Start the command without REDIS_URL and REDIS_QUORUM, which may contain a password"),
-      off
+    hideRedisUrl: toggle(
+      "hide-redis-url",
+      "Start the command without REDIS_URL and REDIS_QUORUM, which may contain a password"
     ),
     prefix,
     redis,

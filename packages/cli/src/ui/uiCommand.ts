@@ -1,7 +1,6 @@
 /**
  * The command line of `redis-lock ui`. What it runs is loaded when it is asked for: the other commands need no HTTP server.
  */
-import * as Argument from "effect/cli/Argument"
 import { ValidationError } from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -9,10 +8,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import { off, paragraphs, wholeNumber } from "../help.ts"
+import { duration, paragraphs, pattern, toggle, wholeNumber } from "../help.ts"
 import { Usage } from "../presenter.ts"
 import { prefix, redis } from "../redis.ts"
-import { duration } from "../run/runCommand.ts"
 import { isLoopback } from "./loopback.ts"
 
 /** What a header can carry, and what nobody guesses. */
@@ -40,10 +38,7 @@ const fromEnvironment = (): Redacted.Redacted | undefined => {
 export const uiCommand = Command.make(
   "ui",
   {
-    pattern: Argument.String("PATTERN").pipe(
-      Argument.withDescription("Only names that match this Redis glob pattern; quote it for the shell"),
-      Argument.withDefault("*")
-    ),
+    pattern,
     port: wholeNumber("port", 0, 65_535).pipe(
       Flag.withDescription("The port of the page; 0 takes any free one. Default: 7379"),
       Flag.withDefault(7379)
@@ -63,10 +58,7 @@ export const uiCommand = Command.make(
       Flag.withDescription("How often to poll Redis. Default: 500ms"),
       Flag.withDefault(Duration.millis(500))
     ),
-    allowRelease: Flag.Boolean("allow-release").pipe(
-      Flag.withDescription("Let the page free what matches PATTERN, after a question. Needs a token"),
-      off
-    ),
+    allowRelease: toggle("allow-release", "Let the page free what matches PATTERN, after a question. Needs a token"),
     prefix,
     redis
   },
