@@ -6,11 +6,9 @@ import * as Schedule from "effect/Schedule"
 import { encoder } from "effect/encoding/Sse"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Stream from "effect/Stream"
+import type { Events } from "./page/connection/wire.ts"
 
-export interface Event {
-  readonly event: "about" | "locks" | "trouble" | "lock" | "refused"
-  readonly data: unknown
-}
+export type Event = { [Name in keyof Events]: { readonly event: Name; readonly data: Events[Name] } }[keyof Events]
 
 /** So often something is sent, for the page to notice that a connection is dead. */
 const heartbeat = "10 seconds"

@@ -12,7 +12,7 @@ import { type Event, eventsResponse } from "./events.ts"
 import { type Access, type Refusal, refuseReader, refuseStranger } from "./guard.ts"
 import type { LockFeed } from "./feed/LockFeed.ts"
 import { type NameLooks, newsOf } from "./feed/nameLooks.ts"
-import type { About, Answer } from "./page/connection/wire.ts"
+import type { About } from "./page/connection/wire.ts"
 import { release } from "./release.ts"
 
 export interface Site {
@@ -98,9 +98,7 @@ const route = (
 }
 
 const lock = ({ names, serves }: Site, name: string): Stream.Stream<Event> =>
-  serves(name)
-    ? newsOf(names, name)
-    : Stream.succeed<Event>({ event: "refused", data: { message: notServed(name) } satisfies Answer })
+  serves(name) ? newsOf(names, name) : Stream.succeed<Event>({ event: "refused", data: { message: notServed(name) } })
 
 const locks = ({ about, feed }: Site): Stream.Stream<Event> =>
   Stream.prepend(

@@ -5,13 +5,14 @@ import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as RcMap from "effect/RcMap"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { Lock, type LockState, type RedisLock } from "effect-redis-lock"
 import { jsonOf } from "../../names/nameState.ts"
 import { waiterKey } from "../../watch/heldLock.ts"
 import type { Event } from "../events.ts"
-import type { Answer, Inspected, LockTold, Trouble } from "../page/connection/wire.ts"
+import type { Inspected } from "../page/connection/wire.ts"
 import type { LockFeed } from "./LockFeed.ts"
 
 export interface Looking {
@@ -47,7 +48,7 @@ const looks = (
     Effect.flatMap((state) =>
       Effect.map(Clock.currentTimeMillis, (now): Event => {
         const held = feed.heldLock(name)
-        const told: LockTold = {
+        const data = {
           now,
           state: shownState(feed, state, now),
           holds: feed.history.of(name),
@@ -55,15 +56,13 @@ const looks = (
           renewedAt: Object.fromEntries(held?.renewedAt ?? []),
           mayRelease
         }
-        return { event: "lock", data: told }
+        return { event: "lock", data }
       })
     ),
-    Effect.catchTag("InvalidLockName", ({ message }) =>
-      Effect.succeed<Event>({ event: "refused", data: { message } satisfies Answer })
-    ),
-    Effect.catch(({ message }) => Effect.succeed<Event>({ event: "trouble", data: { message } satisfies Trouble }))
+    Effect.catchTag("InvalidLockName", ({ message }) => Effect.succeed<Event>({ event: "refused", data: { message } })),
+    Effect.catch(({ message }) => Effect.succeed<Event>({ event: "trouble", data: { message } }))
   )
-  return Stream.concat(Stream.fromEffect(look), Stream.fromEffectRepeat(Effect.delay(look, interval)))
+  return Stream.fromEffectSchedule(look, Schedule.spaced(interval))
 }
 
 /** With the labels and the waits that Redis does not tell, but earlier looks have shown. */

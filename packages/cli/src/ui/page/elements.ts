@@ -16,6 +16,13 @@ export const el = <K extends keyof HTMLElementTagNameMap>(
   return element
 }
 
+/** A number, what it counts, and perhaps more about it. */
+export const number = (title: string, value: Child, ...more: ReadonlyArray<Child>): HTMLElement =>
+  el("div", { class: "number" }, value, el("span", { class: "what" }, title), ...more)
+
+/** The value of a {@link number}. */
+export const valueOf = (text: string): HTMLElement => el("span", { class: "value" }, text)
+
 /** Writes a text only if it is another: the browser then has nothing to lay out. */
 export const setText = (element: HTMLElement, text: string): void => {
   if (element.textContent !== text) element.textContent = text

@@ -3,7 +3,7 @@
  */
 import { span } from "../../span.ts"
 import { clientOf, visible } from "../../visible.ts"
-import { el } from "./elements.ts"
+import { el, number, valueOf } from "./elements.ts"
 import { age, labelOf, nameOf, shortOwner } from "./shownHolder.ts"
 import type { Hold, Holder, Waiter } from "./connection/wire.ts"
 
@@ -19,9 +19,6 @@ const timeText = (millis: number): string => {
   const text = time.toLocaleTimeString([], { hour12: false })
   return time.toDateString() === new Date().toDateString() ? text : `${time.toLocaleDateString()} ${text}`
 }
-
-const number = (title: string, value: string): HTMLElement =>
-  el("div", { class: "number" }, el("span", { class: "value" }, value), el("span", { class: "what" }, title))
 
 /** Holds that last come first, and then those that have ended, the last one first. */
 export const holdChart = (
@@ -43,9 +40,9 @@ export const holdChart = (
     el(
       "div",
       { class: "numbers" },
-      number(lengths.length === 1 ? "last hold" : "last holds", String(lengths.length)),
-      number("median", span(median)),
-      number("longest", span(longest))
+      number(lengths.length === 1 ? "last hold" : "last holds", valueOf(String(lengths.length))),
+      number("median", valueOf(span(median))),
+      number("longest", valueOf(span(longest)))
     ),
     chart,
     last

@@ -2,7 +2,7 @@
  * The first page: numbers, the search, and the table.
  */
 import { isKept, visible } from "../../visible.ts"
-import { el, setText } from "./elements.ts"
+import { el, number, setText, valueOf } from "./elements.ts"
 import type { Locks } from "./locks.ts"
 import { age, isEnding } from "./shownHolder.ts"
 import { hrefOf, Table } from "./table.ts"
@@ -16,12 +16,12 @@ interface Longest {
 
 /** A number of one lock, which leads to it. */
 class LongestTile {
-  readonly #value = el("span", { class: "value" }, "–")
+  readonly #value = valueOf("–")
   readonly #link = el("a", { class: "name" })
   readonly element: HTMLElement
 
   constructor(title: string) {
-    this.element = el("div", { class: "number" }, this.#value, el("span", { class: "what" }, title), this.#link)
+    this.element = number(title, this.#value, this.#link)
   }
 
   show(longest: Longest | undefined, now: number): void {
@@ -38,11 +38,11 @@ const longer = (a: Longest | undefined, b: Longest): Longest => (a === undefined
 
 export class ListPage {
   readonly #locks: Locks
-  readonly #held = el("span", { class: "value" }, "–")
-  readonly #waiting = el("span", { class: "value" }, "–")
+  readonly #held = valueOf("–")
+  readonly #waiting = valueOf("–")
   readonly #oldest = new LongestTile("held longest")
   readonly #longestWait = new LongestTile("waits longest")
-  readonly #ending = el("span", { class: "value" }, "–")
+  readonly #ending = valueOf("–")
   readonly #count = el("span", { class: "muted count-shown" })
   readonly search = el("input", {
     type: "search",
@@ -57,8 +57,6 @@ export class ListPage {
   constructor(locks: Locks, onChange: () => void) {
     this.#locks = locks
     this.table = new Table(locks, onChange)
-    const number = (title: string, value: HTMLElement) =>
-      el("div", { class: "number" }, value, el("span", { class: "what" }, title))
     this.element = el(
       "div",
       { class: "list-page" },

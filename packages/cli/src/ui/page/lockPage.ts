@@ -7,7 +7,7 @@ import { type ConnectionState, listen } from "./connection/events.ts"
 import { holdChart } from "./holdChart.ts"
 import { age, holdOf, isEnding, kindText, labelOf, LeaseBar, shortOwner } from "./shownHolder.ts"
 import { verdict } from "./verdict.ts"
-import type { Answer, Inspected, LockTold, Trouble } from "./connection/wire.ts"
+import type { Inspected, LockTold } from "./connection/wire.ts"
 
 const shownInList = 100
 
@@ -60,13 +60,10 @@ export class LockPage {
       this.#now,
       this.#history
     )
-    this.#connection = listen(`api/lock?name=${encodeURIComponent(options.name)}`, {
-      onState: options.onState,
-      onEvent: (event, data) => {
-        if (event === "lock") this.#show(data as LockTold)
-        else if (event === "refused") this.#refuse((data as Answer).message)
-        else if (event === "trouble") options.onTrouble((data as Trouble).message)
-      }
+    this.#connection = listen(`api/lock?name=${encodeURIComponent(options.name)}`, options.onState, {
+      lock: (told) => this.#show(told),
+      refused: ({ message }) => this.#refuse(message),
+      trouble: ({ message }) => options.onTrouble(message)
     })
   }
 

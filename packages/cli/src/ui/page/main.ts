@@ -11,7 +11,7 @@ import { Locks, orders } from "./locks.ts"
 import { hasToken, setToken, takeTokenFromAddress } from "./connection/session.ts"
 import { hrefOf } from "./table.ts"
 import { nextTheme, showTheme } from "./theme.ts"
-import type { About, LockTold, LocksChanged, Trouble } from "./connection/wire.ts"
+import type { About } from "./connection/wire.ts"
 
 const locks = new Locks()
 let about: About | undefined
@@ -100,18 +100,16 @@ const onAbout = (told: About): void => {
 
 const connect = (): void => {
   connection?.close()
-  connection = listen("api/locks", {
-    onState,
-    onEvent: (event, data) => {
-      if (event === "about") {
-        onAbout(data as About)
-        if (lockPage !== undefined) connection?.close()
-      } else if (event === "trouble") onTrouble((data as Trouble).message)
-      else if (event === "locks") {
-        locks.change(data as LocksChanged)
-        if (lockPage === undefined) document.title = `${locks.size} held · redis-lock`
-        draw()
-      }
+  connection = listen("api/locks", onState, {
+    about: (told) => {
+      onAbout(told)
+      if (lockPage !== undefined) connection?.close()
+    },
+    trouble: ({ message }) => onTrouble(message),
+    locks: (changed) => {
+      locks.change(changed)
+      if (lockPage === undefined) document.title = `${locks.size} held · redis-lock`
+      draw()
     }
   })
 }
@@ -126,12 +124,13 @@ const freeSelected = (): void => {
   const selected = listPage.table.selected()
   if (selected === undefined) return
   // the table knows neither all holders nor the permits
-  const look = listen(`api/lock?name=${encodeURIComponent(selected.name)}`, {
-    onState: () => {},
-    onEvent: (event, data) => {
+  const look = listen(`api/lock?name=${encodeURIComponent(selected.name)}`, () => {}, {
+    lock: ({ state }) => {
       look.close()
-      if (event === "lock") askToFree((data as LockTold).state, tell)
-    }
+      askToFree(state, tell)
+    },
+    refused: () => look.close(),
+    trouble: () => look.close()
   })
 }
 
@@ -153,15 +152,7 @@ const route = (): void => {
   const name = nameIn(location.hash)
   closeDialogs()
   lockPage?.close()
-  lockPage =
-    name === undefined
-      ? undefined
-      : new LockPage({
-          name,
-          onFree: freeSelected,
-          onState,
-          onTrouble
-        })
+  lockPage = name === undefined ? undefined : new LockPage({ name, onFree: freeSelected, onState, onTrouble })
   if (lockPage === undefined || about === undefined) connect()
   else connection?.close()
   if (name !== undefined) document.title = `${visible(name)} · redis-lock`

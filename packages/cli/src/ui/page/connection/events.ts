@@ -2,20 +2,23 @@
  * Server-sent events over `fetch`, which can send a token, as an `EventSource` cannot.
  */
 import { request } from "./session.ts"
+import type { Events } from "./wire.ts"
 
 export type ConnectionState = "connecting" | "live" | "lost" | "token"
 
-export interface Listener {
-  readonly onEvent: (event: string, data: unknown) => void
-  readonly onState: (state: ConnectionState) => void
-}
+/** What to do with events, by their names. */
+export type Handlers = { readonly [Name in keyof Events]?: (data: Events[Name]) => void }
 
 /** The server sends something every ten seconds. */
 const silenceMillis = 30_000
 const longestPause = 4000
 
 /** Listens, also through ends of the server, until it is closed. A page that nobody sees does not listen. */
-export const listen = (path: string, listener: Listener): { readonly close: () => void } => {
+export const listen = (
+  path: string,
+  onState: (state: ConnectionState) => void,
+  handlers: Handlers
+): { readonly close: () => void } => {
   let controller: AbortController | undefined
   let timer: ReturnType<typeof setTimeout> | undefined
   let pause = 250
@@ -30,15 +33,15 @@ export const listen = (path: string, listener: Listener): { readonly close: () =
     controller = current
     try {
       const response = await request(path, { signal: current.signal })
-      if (response.status === 401) return listener.onState("token")
+      if (response.status === 401) return onState("token")
       if (!response.ok || response.body === null) throw new Error(`the server answered ${response.status}`)
-      listener.onState("live")
+      onState("live")
       pause = 250
-      await read(response.body, current, listener)
+      await read(response.body, current, handlers)
       throw new Error("the server has ended")
     } catch {
       if (controller !== current) return
-      listener.onState("lost")
+      onState("lost")
       again()
     }
   }
@@ -68,7 +71,7 @@ export const listen = (path: string, listener: Listener): { readonly close: () =
 const read = async (
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
   controller: AbortController,
-  { onEvent }: Listener
+  handlers: Handlers
 ): Promise<void> => {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()
   let text = ""
@@ -81,9 +84,9 @@ const read = async (
     text = events.pop()!
     for (const lines of events) {
       // not `.`, which ends at U+2028 and U+2029: JSON leaves these as they are
-      const event = /^event: ([^\n]*)/m.exec(lines)?.[1]
+      const event = /^event: ([^\n]*)/m.exec(lines)?.[1] as keyof Events | undefined
       const data = /^data: ([^\n]*)/m.exec(lines)?.[1]
-      if (event !== undefined && data !== undefined) onEvent(event, JSON.parse(data))
+      if (event !== undefined && data !== undefined) handlers[event]?.(JSON.parse(data))
     }
   }
 }

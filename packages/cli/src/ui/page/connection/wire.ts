@@ -31,7 +31,17 @@ export interface LockLine {
   readonly longestWait: { readonly since: number; readonly isOlder: boolean } | null
 }
 
-/** The event `about`, once. */
+/** What the server tells, by the names of the events. */
+export interface Events {
+  readonly about: About
+  readonly locks: LocksChanged
+  readonly trouble: Trouble
+  readonly lock: LockTold
+  /** No lock can have this name, or the page was started for others. */
+  readonly refused: Answer
+}
+
+/** Once. */
 export interface About {
   /** Where Redis is, without user or password. */
   readonly redis: string
@@ -42,7 +52,6 @@ export interface About {
   readonly startedAt: number
 }
 
-/** The event `locks`. */
 export interface LocksChanged {
   readonly now: number
   /** These are all locks; forget what was told before. */
@@ -52,7 +61,7 @@ export interface LocksChanged {
   readonly free: ReadonlyArray<string>
 }
 
-/** The event `trouble`: Redis does not answer, or, with `null`, does so again. */
+/** Redis does not answer, or, with `null`, does so again. */
 export interface Trouble {
   readonly message: string | null
 }
@@ -92,7 +101,7 @@ export interface Inspected {
   }>
 }
 
-/** The event `lock` of a lock's page. */
+/** Of a lock's page. */
 export interface LockTold {
   readonly now: number
   readonly state: Inspected
