@@ -61,8 +61,8 @@ const fixes = {
   },
   "doctor-on-terminal": {
     file: "packages/cli/src/doctor/doctor.ts",
-    fixed: "[check, level, inert(message)]",
-    broken: "[check, level, message]"
+    fixed: "of: ({ message }) => inert(message)",
+    broken: "of: ({ message }) => message"
   },
   "free-ones": {
     file: "packages/cli/src/run/run.ts",
@@ -106,7 +106,7 @@ const fixes = {
   },
   "started-late": {
     file: "packages/cli/src/run/run.ts",
-    fixed: 'Effect.catchTag(hold.ensureHeld, "LockLost",',
+    fixed: 'Effect.catchTag(holding.ensureHeld, "LockLost",',
     broken: 'Effect.catchTag(Effect.void, "LockLost",'
   },
   "prolonged-lease": {

@@ -362,10 +362,12 @@ test("A redis-lock that was stopped beyond the time to renew does not say that R
     let remaining = 6000
     const hold = {
       title: 'Lock "a"',
-      ensureHeld: Effect.void,
-      remaining: Effect.sync(() => Duration.millis(remaining)),
-      renewalFailure: Effect.succeed(renewalFailure),
-      awaitLost: Effect.never
+      holding: {
+        ensureHeld: Effect.void,
+        remaining: Effect.sync(() => Duration.millis(remaining)),
+        renewalFailure: Effect.succeed(renewalFailure),
+        awaitLost: Effect.never
+      }
     } as unknown as Hold
     const warned = yield* background(awaitLossWarning(hold, 2000))
     yield* TestClock.adjust("1 second")
@@ -381,10 +383,12 @@ const heldFor = Effect.fnUntraced(function* (left: (millis: number) => number) {
   const began = yield* currentTimeMillis
   return {
     title: 'Lock "a"',
-    ensureHeld: Effect.void,
-    remaining: Effect.map(currentTimeMillis, (now) => Duration.millis(left(now - began))),
-    renewalFailure: Effect.succeedNone,
-    awaitLost: Effect.never
+    holding: {
+      ensureHeld: Effect.void,
+      remaining: Effect.map(currentTimeMillis, (now) => Duration.millis(left(now - began))),
+      renewalFailure: Effect.succeedNone,
+      awaitLost: Effect.never
+    }
   } as unknown as Hold
 })
 

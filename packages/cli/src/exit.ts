@@ -2,8 +2,7 @@
  * How redis-lock ends: its exit codes, and the failure that carries one.
  */
 import * as Data from "effect/Data"
-import * as Effect from "effect/Effect"
-import type { InvalidLockName, InvalidLockOptions, LockStoreError, RedisDriver } from "effect-redis-lock"
+import type { CommandError, RedisDriver } from "effect-redis-lock"
 
 /** From `sysexits.h` if it has a code; codes about the command are those of shells. */
 export const ExitCode = {
@@ -48,21 +47,17 @@ export class ExitWith extends Data.TaggedError("ExitWith")<{
 /** As the command line counts its URLs. */
 const nth = (_: string, index: string): string => `URL ${Number(index) + 1}`
 
-/** The exit of a failure to use the locks at all: Redis cannot be reached, or refuses; or a name or an option is wrong. */
-export const failed = (
-  error: LockStoreError | RedisDriver.RedisDriverError | InvalidLockName | InvalidLockOptions
-): Effect.Effect<never, ExitWith> => {
+/** A failure to use the locks at all: Redis cannot be reached, or refuses; or a name or an option is wrong. */
+export type Failure = CommandError | RedisDriver.RedisDriverError
+
+export const exitOf = (error: Failure): ExitWith => {
   switch (error._tag) {
     case "LockStoreError":
-      return Effect.fail(new ExitWith({ code: ExitCode.unreachable, message: error.message }))
+      return new ExitWith({ code: ExitCode.unreachable, message: error.message })
     case "RedisDriverError":
-      return Effect.fail(
-        new ExitWith({ code: ExitCode.unreachable, message: `cannot connect to Redis: ${error.message}` })
-      )
+      return new ExitWith({ code: ExitCode.unreachable, message: `cannot connect to Redis: ${error.message}` })
     case "InvalidLockName":
     case "InvalidLockOptions":
-      return Effect.fail(
-        new ExitWith({ code: ExitCode.usage, message: error.message.replaceAll(/\burls\[(\d+)\]/g, nth) })
-      )
+      return new ExitWith({ code: ExitCode.usage, message: error.message.replaceAll(/\burls\[(\d+)\]/g, nth) })
   }
 }

@@ -12,7 +12,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { createRequire } from "node:module"
 import { cli } from "./cli.ts"
-import { ExitCode } from "./exit.ts"
+import { ExitCode, exitOf } from "./exit.ts"
 import * as logger from "./logger.ts"
 import { presenter } from "./presenter.ts"
 import { said, say, sayLines, sayNow } from "./say.ts"
@@ -28,6 +28,9 @@ const environment = Layer.mergeAll(
 
 export const main: Effect.Effect<number> = Command.run(cli, { version }).pipe(
   Effect.as(0),
+  Effect.catchTag(["LockStoreError", "RedisDriverError", "InvalidLockName", "InvalidLockOptions"], (error) =>
+    Effect.fail(exitOf(error))
+  ),
   Effect.catchTag("ExitWith", ({ code, message }) => Effect.as(message === "" ? Effect.void : say(message), code)),
   // the remaining errors are the parser's, which the presenter has shown
   Effect.catch(() => Effect.succeed(ExitCode.usage)),

@@ -9,13 +9,20 @@ import { ExitCode, ExitWith } from "./exit.ts"
 export const padded = (text: string, width: number): string =>
   text + " ".repeat(Math.max(0, width - displayWidth(text)))
 
-/** Rows in columns, the first row their titles. Empty without any other row. */
-export const table = (titles: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+/** What a column shows of a row: `-` where there is nothing. */
+export interface Column<A> {
+  readonly title: string
+  readonly of: (row: A, index: number) => string | undefined
+}
+
+/** Rows in columns, under their titles. Empty without any row. */
+export const table = <A>(columns: ReadonlyArray<Column<A>>, rows: ReadonlyArray<A>): string => {
   if (rows.length === 0) return ""
-  const all = [titles, ...rows]
-  const widths = titles.map((_, column) => Math.max(...all.map((row) => displayWidth(row[column]!))))
-  const line = (row: ReadonlyArray<string>) => row.map((cell, column) => padded(cell, widths[column]!)).join("  ")
-  return all.map((row) => `${line(row).trimEnd()}\n`).join("")
+  const titles = columns.map(({ title }) => title)
+  const lines = [titles, ...rows.map((row, i) => columns.map(({ of }) => of(row, i) ?? "-"))]
+  const widths = columns.map((_, i) => Math.max(...lines.map((line) => displayWidth(line[i]!))))
+  const texts = lines.map((line) => line.map((cell, i) => padded(cell, widths[i]!)).join("  "))
+  return texts.map((text) => `${text.trimEnd()}\n`).join("")
 }
 
 /**

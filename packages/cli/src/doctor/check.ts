@@ -15,12 +15,16 @@ export const ok = (check: string, message: string): Check => ({ check, level: "o
 export const warning = (check: string, message: string): Check => ({ check, level: "warning", message })
 export const problem = (check: string, message: string): Check => ({ check, level: "problem", message })
 
-/** What went wrong; of a refusal only what the server says, as its remedy depends on the check. */
-export const wordsOf = (error: {
+/** What went wrong, in whichever part of the library. */
+export interface Trouble {
   readonly message: string
   readonly reason?: string
   readonly cause?: unknown
-}): string => (error.reason === "NoPermission" && error.cause instanceof Error ? error.cause.message : error.message)
+}
+
+/** What it says; of a refusal only what the server says, as its remedy depends on the check. */
+export const wordsOf = (error: Trouble): string =>
+  error.reason === "NoPermission" && error.cause instanceof Error ? error.cause.message : error.message
 
 export type Driver = RedisDriver.RedisDriver["Service"]
 

@@ -4,7 +4,7 @@
  * KEYS[1..4]  a string, a hash, a list, a zset: new names, which expire within ten seconds
  * ARGV[1]     PUBLISH, or SPUBLISH if sharded pub/sub is in use
  *
- * Replies the names of those that were refused.
+ * Replies the names of those that were refused, one that was tried twice perhaps twice.
  */
 export const commandProbe = `
 local refused = {}
@@ -53,13 +53,5 @@ try('ZREMRANGEBYRANK', z, 0, 0)
 try('ZREM', z, 'b')
 try('PUBSUB', 'NUMSUB', s)
 try(ARGV[1], 'redisson_lock__channel:' .. s, '0')
-local once = {}
-local seen = {}
-for _, command in ipairs(refused) do
-  if not seen[command] then
-    seen[command] = true
-    once[#once + 1] = command
-  end
-end
-return once
+return refused
 `

@@ -4,21 +4,15 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
-import type * as Scope from "effect/Scope"
 import { type InvalidLockOptions, RedisDriver } from "effect-redis-lock"
 import { randomUUID } from "node:crypto"
 import { type Check, type Driver, ok, problem, scriptOf, warning, wordsOf } from "./check.ts"
 import { ExitCode, ExitWith } from "../exit.ts"
 import { commands, kinds, subscription, tracking } from "./permissions.ts"
 import { placeOf, type Target } from "../redis.ts"
-import { print, printJson, table } from "../text.ts"
+import { type Column, print, printJson, table } from "../text.ts"
 import { inert } from "../visible.ts"
-
-export interface DoctorOptions extends Target {
-  readonly json: boolean
-}
 
 interface Server {
   /** Host and port, or what its URL says of them if it cannot be reached. */
@@ -27,9 +21,9 @@ interface Server {
   readonly checks: ReadonlyArray<Check>
 }
 
-export const doctor = ({ json, prefix, redis }: DoctorOptions): Effect.Effect<void, ExitWith> =>
+export const doctor = ({ json, prefix, redis }: Target & { readonly json: boolean }): Effect.Effect<void, ExitWith> =>
   Effect.gen(function* () {
-    const servers = yield* Effect.forEach(redis, (url) => Effect.scoped(examine(url, prefix)))
+    const servers = yield* Effect.forEach(redis, (url) => examine(url, prefix))
     yield* json
       ? printJson({ servers: servers.map(({ checks, server }) => ({ server, checks })) })
       : print(servers.map(textOf).join("\n"))
@@ -41,36 +35,32 @@ export const doctor = ({ json, prefix, redis }: DoctorOptions): Effect.Effect<vo
     }
   })
 
-const textOf = ({ checks, server }: Server): string =>
-  `${inert(server)}\n${table(
-    ["CHECK", "LEVEL", "MESSAGE"],
-    // messages quote what the server says
-    checks.map(({ check, level, message }) => [check, level, inert(message)])
-  )}`
+const columns: ReadonlyArray<Column<Check>> = [
+  { title: "CHECK", of: ({ check }) => check },
+  { title: "LEVEL", of: ({ level }) => level },
+  // messages quote what the server says
+  { title: "MESSAGE", of: ({ message }) => inert(message) }
+]
 
-const examine = (url: Redacted.Redacted, prefix: string): Effect.Effect<Server, never, Scope.Scope> =>
-  Layer.build(IoRedis.layer({ url, warnings: [] })).pipe(
-    Effect.flatMap((context) =>
-      Effect.gen(function* () {
-        const driver = yield* RedisDriver.RedisDriver
-        const name = `${prefix}redis-lock:doctor:{${randomUUID()}}`
-        const checks = [
-          ...(yield* fromInfo(driver, name)),
-          yield* commands(driver, name),
-          ...(yield* kinds(prefix)),
-          yield* subscription(driver, name),
-          yield* tracking(driver),
-          yield* latency(driver, name)
-        ]
-        return { server: driver.address?.() ?? placeOf(url), isReachable: true, checks }
-      }).pipe(Effect.provideContext(context))
-    ),
+const textOf = ({ checks, server }: Server): string => `${inert(server)}\n${table(columns, checks)}`
+
+const examine = (url: Redacted.Redacted, prefix: string): Effect.Effect<Server> =>
+  Effect.gen(function* () {
+    const driver = yield* RedisDriver.RedisDriver
+    const name = `${prefix}redis-lock:doctor:{${randomUUID()}}`
+    const checks = [
+      ...(yield* fromInfo(driver, name)),
+      yield* commands(driver, name),
+      ...(yield* kinds(prefix)),
+      yield* subscription(driver, name),
+      yield* tracking(driver),
+      yield* latency(driver, name)
+    ]
+    return { server: driver.address?.() ?? placeOf(url), isReachable: true, checks }
+  }).pipe(
+    Effect.provide(IoRedis.layer({ url, warnings: [] })),
     Effect.catch((error: RedisDriver.RedisDriverError | InvalidLockOptions) =>
-      Effect.succeed({
-        server: placeOf(url),
-        isReachable: false,
-        checks: [problem("connection", error.message)]
-      })
+      Effect.succeed({ server: placeOf(url), isReachable: false, checks: [problem("connection", error.message)] })
     )
   )
 

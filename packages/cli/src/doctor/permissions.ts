@@ -1,21 +1,16 @@
 /**
  * What `redis-lock doctor` finds out of permissions: by trying.
  */
-import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import {
   CountDownLatch,
   FairLock,
-  type InvalidLockName,
   type InvalidLockOptions,
   LeaderElection,
   Lock,
-  type LockLost,
   type LockReentered,
-  type LockStoreError,
-  type LockTimeout,
   MultiLock,
   PermitSemaphore,
   ReadWriteLock,
@@ -25,7 +20,7 @@ import {
   Semaphore
 } from "effect-redis-lock"
 import { randomUUID } from "node:crypto"
-import { type Check, type Driver, ok, problem, scriptOf, warning, wordsOf } from "./check.ts"
+import { type Check, type Driver, ok, problem, scriptOf, type Trouble, warning, wordsOf } from "./check.ts"
 import { commandProbe } from "./commandProbe.ts"
 
 const probe = scriptOf("doctor/commands", commandProbe)
@@ -40,7 +35,7 @@ export const commands = (driver: Driver, name: string): Effect.Effect<Check> =>
     ),
     {
       onSuccess: (reply) => {
-        const refused = reply as ReadonlyArray<string>
+        const refused = [...new Set(reply as ReadonlyArray<string>)]
         return refused.length === 0
           ? ok("commands", "all that the locks need are permitted")
           : warning(
@@ -52,26 +47,15 @@ export const commands = (driver: Driver, name: string): Effect.Effect<Check> =>
     }
   )
 
-type TrialError =
-  | LockTimeout
-  | LockLost
-  | LockReentered
-  | LockStoreError
-  | InvalidLockName
-  | InvalidLockOptions
-  | RedisDriver.RedisDriverError
-  | Schema.SchemaError
-  | Cause.TimeoutError
-
-const remedyOf = (error: TrialError): string =>
-  "reason" in error && error.reason === "NoPermission"
+const remedyOf = (error: Trouble): string =>
+  error.reason === "NoPermission"
     ? `${wordsOf(error)}. The README of @effect-redis-lock/ioredis lists the permissions that each kind of lock needs; with a key pattern, give --prefix.`
     : error.message
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered>
 
 /** Waits for a lock that is held, until it gives up: waiters need more than holders. */
-const contended = (held: AnyLock, wanted: AnyLock): Effect.Effect<void, TrialError, RedisLock.RedisLock> =>
+const contended = (held: AnyLock, wanted: AnyLock): Effect.Effect<void, Trouble, RedisLock.RedisLock> =>
   Effect.gen(function* () {
     yield* Lock.scoped(held, { leaseTime: "8 seconds" })
     yield* Lock.withLock(Effect.void, wanted, { waitTime: "20 millis", leaseTime: "8 seconds" }).pipe(
@@ -90,7 +74,7 @@ export const kinds = (prefix: string): Effect.Effect<ReadonlyArray<Check>, never
   const semaphore = name("semaphore")
   const latch = name("latch")
   const permits = name("permits")
-  const trials: Readonly<Record<string, Effect.Effect<unknown, TrialError, RedisLock.RedisLock>>> = {
+  const trials: Readonly<Record<string, Effect.Effect<unknown, Trouble, RedisLock.RedisLock>>> = {
     lock: contended(plain, plain),
     "fair lock": contended(fair, fair),
     "read lock": contended(writeLock, readLock),
@@ -131,7 +115,7 @@ export const kinds = (prefix: string): Effect.Effect<ReadonlyArray<Check>, never
       onSuccess: () => ok(kind, "works"),
       onFailure: (error) =>
         // a user may be meant to have no more than plain locks
-        kind !== "lock" && "reason" in error && error.reason === "NoPermission"
+        kind !== "lock" && error.reason === "NoPermission"
           ? warning(kind, remedyOf(error))
           : problem(kind, remedyOf(error))
     })

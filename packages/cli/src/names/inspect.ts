@@ -3,7 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import { Lock } from "effect-redis-lock"
-import { type ExitWith, failed } from "../exit.ts"
+import type { ExitWith, Failure } from "../exit.ts"
 import { jsonOf, textOf } from "./nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
 import { print, printJson } from "../text.ts"
@@ -13,9 +13,8 @@ export interface InspectOptions extends Target {
   readonly json: boolean
 }
 
-export const inspect = ({ json, name, ...target }: InspectOptions): Effect.Effect<void, ExitWith> =>
+export const inspect = ({ json, name, ...target }: InspectOptions): Effect.Effect<void, ExitWith | Failure> =>
   Lock.inspect(name).pipe(
     Effect.provide(locksIn(target)),
-    Effect.catch(failed),
     Effect.flatMap((state) => (json ? printJson(jsonOf(state)) : print(textOf(state))))
   )

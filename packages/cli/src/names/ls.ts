@@ -1,16 +1,15 @@
 /**
  * `redis-lock ls`: what is held, one line a holder.
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { Lock, type LockState } from "effect-redis-lock"
-import { format } from "../duration.ts"
-import { type ExitWith, failed } from "../exit.ts"
+import type { ExitWith, Failure } from "../exit.ts"
 import { millisOf } from "./nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
-import { print, printJson, table } from "../text.ts"
+import { type Column, print, printJson, table } from "../text.ts"
 import { say } from "../say.ts"
+import { span } from "../span.ts"
 import { quoted, visible } from "../visible.ts"
 
 export interface LsOptions extends Target {
@@ -35,11 +34,10 @@ interface Hold {
   readonly token: string | null
 }
 
-export const ls = ({ json, pattern, ...target }: LsOptions): Effect.Effect<void, ExitWith> =>
+export const ls = ({ json, pattern, ...target }: LsOptions): Effect.Effect<void, ExitWith | Failure> =>
   Lock.list(pattern).pipe(
     Stream.runCollect,
     Effect.provide(locksIn(target)),
-    Effect.catch(failed),
     Effect.map((names) => names.flatMap(holdsOf).sort(byNameAndOwner)),
     Effect.flatMap((holds) => {
       if (json) return printJson(holds)
@@ -76,24 +74,17 @@ const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 const byNameAndOwner = (a: Hold, b: Hold): number =>
   compare(a.name, b.name) || compare(a.owner, b.owner) || compare(a.mode, b.mode)
 
-const columns: ReadonlyArray<{ readonly title: string; readonly of: (hold: Hold) => string }> = [
+const columns: ReadonlyArray<Column<Hold>> = [
   { title: "NAME", of: ({ name }) => visible(name) },
-  { title: "LABEL", of: ({ label }) => (label === null ? "-" : visible(label)) },
+  { title: "LABEL", of: ({ label }) => (label === null ? undefined : visible(label)) },
   { title: "MODE", of: ({ mode }) => mode },
   { title: "HOLDS", of: ({ holds }) => String(holds) },
-  {
-    title: "REMAINING",
-    of: ({ remainingMillis }) => (remainingMillis === null ? "-" : format(Duration.millis(remainingMillis)))
-  },
-  { title: "TOKEN", of: ({ token }) => token ?? "-" },
+  { title: "REMAINING", of: ({ remainingMillis }) => (remainingMillis === null ? undefined : span(remainingMillis)) },
+  { title: "TOKEN", of: ({ token }) => token ?? undefined },
   { title: "OWNER", of: ({ owner }) => visible(owner) }
 ]
 
 const tableOf = (holds: ReadonlyArray<Hold>): string => {
   const hasLabels = holds.some(({ label }) => label !== null)
-  const shown = columns.filter(({ title }) => hasLabels || title !== "LABEL")
-  return table(
-    shown.map(({ title }) => title),
-    holds.map((hold) => shown.map((column) => column.of(hold)))
-  )
+  return table(hasLabels ? columns : columns.filter(({ title }) => title !== "LABEL"), holds)
 }

@@ -2,16 +2,14 @@
  * What Redis tells of one name, as JSON and as text.
  */
 import * as Duration from "effect/Duration"
-import type { LockState, WaiterState } from "effect-redis-lock"
+import type { HolderState, LockState, WaiterState } from "effect-redis-lock"
 import { format } from "../duration.ts"
-import { table } from "../text.ts"
+import { type Column, table } from "../text.ts"
 import { isKept, releaserOf, visible } from "../visible.ts"
 
 /** `null` where there is no expiry. */
 export const millisOf = (remaining: Duration.Duration | undefined): number | null =>
   remaining === undefined ? null : Duration.toMillis(remaining)
-
-const shown = (remaining: Duration.Duration | undefined): string => (remaining === undefined ? "-" : format(remaining))
 
 /** What `--json` prints. */
 export const jsonOf = ({ count, held, holders, kind, name, permits, token, waiters, waiting }: LockState) => ({
@@ -49,25 +47,39 @@ const kinds: Record<LockState["kind"], string> = {
   none: "nothing that is held"
 }
 
-/** Without the columns of what is known of nobody. */
-const waitersTable = (waiters: LockState["waiters"]): string => {
-  const columns = [
-    { title: "LABEL", of: ({ label }) => label && visible(label) },
-    { title: "MODE", of: ({ mode }) => mode },
-    { title: "WAITED", of: ({ since }) => since && shown(since) }
-  ] satisfies ReadonlyArray<{ title: string; of: (waiter: WaiterState) => string | undefined }>
-  const known = columns.filter(({ of }) => waiters.some((waiter) => of(waiter) !== undefined))
-  return table(
-    ["PLACE", ...known.map(({ title }) => title), "WAITING OWNER"],
-    waiters.map((waiter, i) => [String(i + 1), ...known.map(({ of }) => of(waiter) ?? "-"), visible(waiter.owner)])
-  )
+const holderColumns: ReadonlyArray<Column<HolderState>> = [
+  { title: "LABEL", of: ({ label }) => label && visible(label) },
+  { title: "MODE", of: ({ mode }) => mode },
+  { title: "HOLDS", of: ({ holdCount }) => String(holdCount) },
+  { title: "HELD FOR", of: ({ since }) => since && format(since) },
+  { title: "REMAINING", of: ({ remaining }) => remaining && format(remaining) },
+  { title: "OWNER", of: ({ owner }) => visible(owner) }
+]
+
+/** Only labels tell for how long a holder has held it, and Redisson's clients have none. */
+const ofLabels = new Set(["LABEL", "HELD FOR"])
+
+const holdersTable = (holders: LockState["holders"]): string => {
+  const hasLabels = holders.some(({ label }) => label !== undefined)
+  return table(hasLabels ? holderColumns : holderColumns.filter(({ title }) => !ofLabels.has(title)), holders)
 }
+
+const waiterColumns: ReadonlyArray<Column<WaiterState>> = [
+  { title: "PLACE", of: (_, i) => String(i + 1) },
+  { title: "LABEL", of: ({ label }) => label && visible(label) },
+  { title: "MODE", of: ({ mode }) => mode },
+  { title: "WAITED", of: ({ since }) => since && format(since) },
+  { title: "WAITING OWNER", of: ({ owner }) => visible(owner) }
+]
+
+const permitColumns: ReadonlyArray<Column<LockState["permits"][number]>> = [
+  { title: "PERMIT", of: ({ id }) => id },
+  { title: "REMAINING", of: ({ remaining }) => remaining && format(remaining) }
+]
 
 /** For people: what there is first, then who holds it, and then who waits. */
 export const textOf = (state: LockState): string => {
   const { count, held, holders, kind, name, permits, token, waiters, waiting } = state
-  // Redisson's clients have none
-  const hasLabels = holders.some(({ label }) => label !== undefined)
   const facts: Array<readonly [string, string]> = [
     ["name", visible(name)],
     ["kind", kinds[kind]]
@@ -78,22 +90,13 @@ export const textOf = (state: LockState): string => {
   if (waiting > 0 || kind === "fair lock") facts.push(["waiting", String(waiting)])
   const parts = [
     facts.map(([title, text]) => `${title.padEnd(9)}${text}\n`).join(""),
+    holdersTable(holders),
+    table(permitColumns, permits),
+    // without the columns of what is known of nobody
     table(
-      hasLabels
-        ? ["LABEL", "MODE", "HOLDS", "HELD FOR", "REMAINING", "OWNER"]
-        : ["MODE", "HOLDS", "REMAINING", "OWNER"],
-      holders.map(({ holdCount, label, mode, owner, remaining, since }) => {
-        const [who, how, left] = [visible(owner), [mode, String(holdCount)], shown(remaining)]
-        return hasLabels
-          ? [label === undefined ? "-" : visible(label), ...how, shown(since), left, who]
-          : [...how, left, who]
-      })
-    ),
-    table(
-      ["PERMIT", "REMAINING"],
-      permits.map(({ id, remaining }) => [id, shown(remaining)])
-    ),
-    waitersTable(waiters)
+      waiterColumns.filter(({ of }) => waiters.some((waiter, i) => of(waiter, i) !== undefined)),
+      waiters
+    )
   ]
   return parts.filter((part) => part !== "").join("\n")
 }

@@ -3,18 +3,16 @@
  */
 import * as Effect from "effect/Effect"
 import {
+  type CommandError,
   FairLock,
-  type InvalidLockName,
-  type InvalidLockOptions,
   Lock,
-  type LockStoreError,
   type LockState,
   PermitId,
   ReadWriteLock,
   type RedisLock
 } from "effect-redis-lock"
 import { createInterface } from "node:readline"
-import { ExitCode, ExitWith, failed } from "../exit.ts"
+import { ExitCode, ExitWith, type Failure } from "../exit.ts"
 import { heldBy, textOf } from "./nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
 import { print } from "../text.ts"
@@ -25,7 +23,7 @@ export interface ReleaseOptions extends Target {
   readonly yes: boolean
 }
 
-export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect<void, ExitWith> =>
+export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect<void, ExitWith | Failure> =>
   Effect.gen(function* () {
     const state = yield* Lock.inspect(name)
     const refusal = refusalOf(state)
@@ -43,10 +41,7 @@ export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect
     if (unlisted(state) > 0) {
       return yield* new ExitWith({ code: ExitCode.freedSome, message: "not all permits were freed: run this again" })
     }
-  }).pipe(
-    Effect.provide(locksIn(target)),
-    Effect.catchIf((error) => error._tag !== "ExitWith", failed)
-  )
+  }).pipe(Effect.provide(locksIn(target)))
 
 /** How many permits are held beside those that {@link free} gives back: a look lists no more than a thousand. */
 const unlisted = ({ held, permits }: LockState): number => held - permits.length
@@ -60,9 +55,7 @@ export const whatWasFreed = (state: LockState, freed: number): string => {
 }
 
 /** What to say if those that were seen hold it no more. */
-export const whyNothingWasFreed = (
-  name: string
-): Effect.Effect<string, LockStoreError | InvalidLockName | InvalidLockOptions, RedisLock.RedisLock> =>
+export const whyNothingWasFreed = (name: string): Effect.Effect<string, CommandError, RedisLock.RedisLock> =>
   Effect.map(Lock.inspect(name), ({ held, holders }) =>
     holders.length === 0 && held === 0
       ? `nobody holds ${quoted(name)} any more`
@@ -86,9 +79,7 @@ const notHeld = (name: string) => new ExitWith({ code: ExitCode.notHeld, message
  * Frees a lock from the holders that were seen, or the permits that were listed, but takes nothing from anyone who has acquired it since.
  * Returns the number of permits that were freed, or 1 for a lock.
  */
-export const free = (
-  state: LockState
-): Effect.Effect<number, LockStoreError | InvalidLockName | InvalidLockOptions, RedisLock.RedisLock> => {
+export const free = (state: LockState): Effect.Effect<number, CommandError, RedisLock.RedisLock> => {
   const { holders, kind, name, permits } = state
   const owners = holders.map(({ owner }) => owner)
   switch (kind) {

@@ -4,6 +4,8 @@
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
+import { ExitWith } from "../exit.ts"
+import { codeOf } from "./CommandGroup.ts"
 
 /**
  * Signals that end a process unless it listens to them. A platform that lacks one of them never sends it.
@@ -55,3 +57,7 @@ export const listen: Effect.Effect<Queue.Dequeue<NodeJS.Signals>, never, Scope.S
   )
   return queue
 })
+
+/** Waits for a signal, and ends redis-lock as the signal would. */
+export const exitOn = (signals: Queue.Dequeue<NodeJS.Signals>): Effect.Effect<never, ExitWith> =>
+  Effect.flatMap(Queue.take(signals), (signal) => new ExitWith({ code: codeOf(signal), message: "" }))

@@ -6,13 +6,11 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import {
+  type AcquireError,
   FairLock,
   type Holding,
-  type InvalidLockName,
-  type InvalidLockOptions,
   Lock,
   type LockReentered,
-  type LockStoreError,
   type LockTimeout,
   MultiLock,
   PermitSemaphore,
@@ -34,10 +32,8 @@ export interface HoldOptions {
   readonly maxHold: Option.Option<Duration.Duration>
 }
 
-export interface Hold extends Pick<
-  Holding,
-  "name" | "ensureHeld" | "remaining" | "renewalFailure" | "awaitLost" | "release"
-> {
+export interface Hold {
+  readonly holding: Pick<Holding, "name" | "ensureHeld" | "remaining" | "renewalFailure" | "awaitLost" | "release">
   /** What it is, at the beginning of a message: `Lock "ledger"`. */
   readonly title: string
   /** Which grant it is, for a message: `token 17`. */
@@ -45,8 +41,6 @@ export interface Hold extends Pick<
   /** What the command learns of it; undefined removes a variable that redis-lock itself has inherited. */
   readonly variables: Readonly<Record<string, string | undefined>>
 }
-
-type AcquireError = LockTimeout | LockStoreError | InvalidLockName | InvalidLockOptions
 
 /** What can be acquired, with a wait or without one. */
 export interface Wanted {
@@ -114,26 +108,10 @@ const noVariables = {
   REDIS_LOCK_PERMIT: undefined
 }
 
-const partsOf = ({
-  awaitLost,
-  ensureHeld,
-  name,
-  release,
-  remaining,
-  renewalFailure
-}: Omit<Hold, "title" | "grant" | "variables">) => ({
-  name,
-  ensureHeld,
-  remaining,
-  renewalFailure,
-  awaitLost,
-  release
-})
-
 const titleOfLock = (name: string): string => `Lock ${quoted(name)}`
 
 const holdOfOne = (holding: Holding): Hold => ({
-  ...partsOf(holding),
+  holding,
   title: titleOfLock(holding.name),
   grant: `token ${holding.token}`,
   variables: {
@@ -147,7 +125,7 @@ const holdOfOne = (holding: Holding): Hold => ({
 const holdOfSeveral = (names: ReadonlyArray<string>, holding: Holding<Readonly<Record<string, bigint>>>): Hold => {
   const tokens = Object.fromEntries(names.map((name) => [name, String(holding.token[name])]))
   return {
-    ...partsOf(holding),
+    holding,
     title: titleOfLock(holding.name),
     grant: `tokens ${names.map((name) => tokens[name]).join(", ")}`,
     variables: {
@@ -171,7 +149,7 @@ const permitOf = (name: string, total: number, maxHold: Duration.Duration | unde
 }
 
 const holdOfPermit = (permit: PermitSemaphore.Permit): Hold => ({
-  ...partsOf(permit),
+  holding: permit,
   title: `The permit of semaphore ${quoted(permit.name)}`,
   grant: `permit ${permit.ids[0]}`,
   variables: { ...noVariables, REDIS_LOCK_NAME: permit.name, REDIS_LOCK_PERMIT: permit.ids[0] }

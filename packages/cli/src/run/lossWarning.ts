@@ -27,15 +27,15 @@ const overdueGraceMillis = 1000
 export const graceOf = (lease: Duration.Duration): number => Math.min(longestGraceMillis, Duration.toMillis(lease) / 3)
 
 /** Waits until the lock is lost, or is about to be. */
-export const awaitLossWarning = (hold: Hold, graceMillis: number): Effect.Effect<LossWarning> =>
-  Effect.match(Effect.raceFirst(runningOut(hold, graceMillis), hold.awaitLost), {
+export const awaitLossWarning = ({ holding, title }: Hold, graceMillis: number): Effect.Effect<LossWarning> =>
+  Effect.match(Effect.raceFirst(runningOut(holding, graceMillis), holding.awaitLost), {
     onSuccess: ({ failure, graceMillis, remaining }) => ({
-      message: `${hold.title} ${whyNotRenewed(failure)}; its lease ends in ${(remaining / 1000).toFixed(1)} s.`,
+      message: `${title} ${whyNotRenewed(failure)}; its lease ends in ${(remaining / 1000).toFixed(1)} s.`,
       // dead before the end, not at it
       graceMillis: Math.max(0, remaining - graceMillis / 10)
     }),
     onFailure: (lost) => ({
-      message: lost.reason === "HeldTooLong" ? `${hold.title} was held for its --max-hold.` : lost.message,
+      message: lost.reason === "HeldTooLong" ? `${title} was held for its --max-hold.` : lost.message,
       graceMillis: graceAfter(lost, graceMillis)
     })
   })
@@ -65,16 +65,16 @@ interface RunningOut {
  * short lease until the reply to its extension is there. Times are in milliseconds.
  */
 const runningOut = Effect.fnUntraced(function* (
-  hold: Hold,
+  holding: Hold["holding"],
   graceMillis: number
 ): Effect.fn.Return<RunningOut, LockLost> {
   let longest = 0
   while (true) {
-    yield* hold.ensureHeld
-    const remaining = Duration.toMillis(yield* hold.remaining)
+    yield* holding.ensureHeld
+    const remaining = Duration.toMillis(yield* holding.remaining)
     longest = Math.max(longest, remaining)
     const grace = Math.min(graceMillis, longest / 3)
-    if (remaining <= grace) return { remaining, graceMillis: grace, failure: yield* hold.renewalFailure }
+    if (remaining <= grace) return { remaining, graceMillis: grace, failure: yield* holding.renewalFailure }
     yield* Effect.sleep(remaining - grace)
   }
 })

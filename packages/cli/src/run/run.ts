@@ -10,7 +10,7 @@ import type * as Scope from "effect/Scope"
 import { Lock, type LockLost, type LockTimeout } from "effect-redis-lock"
 import * as CommandGroup from "./CommandGroup.ts"
 import { format } from "../duration.ts"
-import { ExitCode, ExitWith, failed } from "../exit.ts"
+import { ExitCode, ExitWith, type Failure } from "../exit.ts"
 import { type Hold, type HoldOptions, wanted, type Wanted } from "./hold.ts"
 import { awaitLossWarning, graceOf, type LossWarning } from "./lossWarning.ts"
 import { heldBy } from "../names/nameState.ts"
@@ -31,18 +31,19 @@ export interface RunOptions extends HoldOptions, Target {
 }
 
 /** Succeeds when the command has exited with 0 and the lock was held until then; anything else is a failure. */
-export const run = (options: RunOptions): Effect.Effect<void, ExitWith> =>
+export const run = (options: RunOptions): Effect.Effect<void, ExitWith | Failure> =>
   Effect.scoped(
     Effect.gen(function* () {
       const signals = yield* Signals.listen
       if (process.pid === 1) yield* say(noInit)
       const hold = yield* Effect.raceFirst(acquire(options), Effect.flatMap(Queue.take(signals), giveUp))
+      const { holding, variables } = hold
       // this process may have been stopped since
-      yield* Effect.catchTag(hold.ensureHeld, "LockLost", (error) =>
-        Effect.andThen(Effect.ignore(hold.release), lost(error))
+      yield* Effect.catchTag(holding.ensureHeld, "LockLost", (error) =>
+        Effect.andThen(Effect.ignore(holding.release), lost(error))
       )
       const group = yield* CommandGroup.start(options.command, options.args, {
-        ...hold.variables,
+        ...variables,
         ...(options.hideRedisUrl ? noUrls : {})
       })
       // the command decides what a signal means; we wait for it to end either way
@@ -52,8 +53,8 @@ export const run = (options: RunOptions): Effect.Effect<void, ExitWith> =>
         awaitLossWarning(hold, graceOf(options.lease))
       )
       if (typeof outcome !== "number") return yield* stop(group, hold, outcome)
-      yield* release(hold)
-      if (options.verbose) yield* say(`released ${quoted(hold.name)}${staysTaken(options)}`)
+      yield* release(holding)
+      if (options.verbose) yield* say(`released ${quoted(holding.name)}${staysTaken(options)}`)
       if (outcome !== 0) return yield* new ExitWith({ code: outcome, message: "" })
     })
   )
@@ -70,7 +71,7 @@ const staysTaken = ({ atLeast }: RunOptions): string =>
     onSome: (duration) => `, which stays held until ${format(duration)} after it was acquired`
   })
 
-const acquire = (options: RunOptions): Effect.Effect<Hold, ExitWith, Scope.Scope> =>
+const acquire = (options: RunOptions): Effect.Effect<Hold, ExitWith | Failure, Scope.Scope> =>
   Layer.build(locksIn(options, options.lease)).pipe(
     Effect.flatMap((locks) => {
       const what = wanted(options)
@@ -79,13 +80,7 @@ const acquire = (options: RunOptions): Effect.Effect<Hold, ExitWith, Scope.Scope
         locks
       )
     }),
-    Effect.catchTags({
-      LockTimeout: (timeout) => ranOut(timeout, options),
-      LockStoreError: failed,
-      RedisDriverError: failed,
-      InvalidLockName: failed,
-      InvalidLockOptions: failed
-    })
+    Effect.catchTag("LockTimeout", (timeout) => ranOut(timeout, options))
   )
 
 const ranOut = ({ message }: LockTimeout, { conflictExitCode }: RunOptions) =>
@@ -95,7 +90,7 @@ const ranOut = ({ message }: LockTimeout, { conflictExitCode }: RunOptions) =>
 const acquireVerbosely = (what: Wanted, wait: Option.Option<Duration.Duration>) =>
   Effect.gen(function* () {
     const [took, hold] = yield* Effect.timed(acquireOrTell(what, wait))
-    yield* say(`acquired ${quoted(hold.name)} after ${format(took)}, ${hold.grant}`)
+    yield* say(`acquired ${quoted(hold.holding.name)} after ${format(took)}, ${hold.grant}`)
     // before anything that the command writes
     yield* Effect.timeoutOption(said, "1 second")
     return hold
@@ -155,7 +150,7 @@ const stop = Effect.fnUntraced(function* (
 ) {
   yield* say(`${message} Stopping the command.`)
   yield* end(group, graceMillis)
-  yield* Effect.ignore(hold.release)
+  yield* Effect.ignore(hold.holding.release)
   return yield* new ExitWith({ code: ExitCode.lockLost, message: "" })
 })
 
@@ -169,8 +164,8 @@ const end = Effect.fnUntraced(function* (group: CommandGroup.CommandGroup, grace
 })
 
 /** The work is done, so a release that cannot be confirmed only deserves a warning: the lock frees itself. */
-const release = (hold: Hold): Effect.Effect<void, ExitWith> =>
-  Effect.catchTags(hold.release, {
+const release = (holding: Hold["holding"]): Effect.Effect<void, ExitWith> =>
+  Effect.catchTags(holding.release, {
     LockStoreError: ({ message }) => say(message),
     LockLost: lost
   })

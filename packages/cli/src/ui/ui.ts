@@ -6,12 +6,10 @@ import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { formatAddress } from "effect/http/HttpServer"
-import * as Queue from "effect/Queue"
 import type * as Redacted from "effect/Redacted"
 import { createServer } from "node:http"
-import { ExitCode, ExitWith, failed } from "../exit.ts"
+import { ExitCode, ExitWith, type Failure } from "../exit.ts"
 import { locksIn, placeOf, type Target } from "../redis.ts"
-import * as CommandGroup from "../run/CommandGroup.ts"
 import * as Signals from "../run/Signals.ts"
 import { print } from "../text.ts"
 import { readAssets } from "./assets.ts"
@@ -32,7 +30,7 @@ export interface UiOptions extends Target {
 }
 
 /** Serves the page until a signal arrives. */
-export const ui = (options: UiOptions): Effect.Effect<void, ExitWith> =>
+export const ui = (options: UiOptions): Effect.Effect<void, ExitWith | Failure> =>
   Effect.gen(function* () {
     const { allowHost, allowRelease, host, interval, pattern, port, prefix, redis, token } = options
     const signals = yield* Signals.listen
@@ -55,23 +53,16 @@ export const ui = (options: UiOptions): Effect.Effect<void, ExitWith> =>
       })
     )
     yield* print(`redis-lock ui: ${formatAddress(server.address)}/\n`)
-    yield* Effect.raceFirst(
-      feed.look(options),
-      Effect.flatMap(Queue.take(signals), (signal) => new ExitWith({ code: CommandGroup.codeOf(signal), message: "" }))
-    )
+    yield* Effect.raceFirst(feed.look(options), Signals.exitOn(signals))
   }).pipe(
     Effect.scoped,
     Effect.provide(locksIn(options)),
-    Effect.catchTags({
-      LockStoreError: failed,
-      RedisDriverError: failed,
-      InvalidLockOptions: failed,
-      ServeError: ({ cause }) =>
-        Effect.fail(
-          new ExitWith({
-            code: ExitCode.notListening,
-            message: `cannot listen: ${(cause as Error).message}: see --port and --host`
-          })
-        )
-    })
+    Effect.catchTag(
+      "ServeError",
+      ({ cause }) =>
+        new ExitWith({
+          code: ExitCode.notListening,
+          message: `cannot listen: ${(cause as Error).message}: see --port and --host`
+        })
+    )
   )

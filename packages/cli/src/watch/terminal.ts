@@ -2,12 +2,9 @@
  * A terminal that a command draws on, and its keys.
  */
 import * as Effect from "effect/Effect"
-import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 
 export interface Terminal {
-  /** Keys in the order in which they are pressed. */
-  readonly keys: Queue.Dequeue<string>
   readonly size: () => { readonly columns: number; readonly rows: number }
   /** Replaces the picture. */
   readonly draw: (lines: ReadonlyArray<string>) => Effect.Effect<void>
@@ -18,15 +15,16 @@ const escape = "\u001b"
 /** A sequence of an arrow or another named key, or one character. */
 const keyPattern = new RegExp(`${escape}\\[[0-9;]*[A-Za-z~]|[^]`, "gu")
 
-/** Takes the terminal, and gives it back as it was when the scope closes. */
-export const open: Effect.Effect<Terminal, never, Scope.Scope> = Effect.gen(function* () {
+/** Takes the terminal, and gives it back as it was when the scope closes. Calls `onKey` for each key in the order in which they are pressed. */
+export const open = Effect.fnUntraced(function* (
+  onKey: (key: string) => void
+): Effect.fn.Return<Terminal, never, Scope.Scope> {
   const { stdin, stdout } = process
-  const keys = yield* Queue.unbounded<string>()
   const onData = (text: string) => {
-    for (const [key] of text.matchAll(keyPattern)) Queue.offerUnsafe(keys, key)
+    for (const [key] of text.matchAll(keyPattern)) onKey(key)
   }
   // a terminal that is gone ends the command
-  const onEnd = () => Queue.offerUnsafe(keys, "\u0003")
+  const onEnd = () => onKey("\u0003")
   const take = () => {
     stdin.setRawMode(true)
     // another screen, without a cursor
@@ -52,7 +50,6 @@ export const open: Effect.Effect<Terminal, never, Scope.Scope> = Effect.gen(func
       })
   )
   return {
-    keys,
     size: () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 }),
     draw: (lines) => Effect.sync(() => void stdout.write(`\u001b[H${over(lines)}`))
   }

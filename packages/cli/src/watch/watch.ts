@@ -7,8 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 import type { LockChange, LockState, LockStoreError, RedisLock } from "effect-redis-lock"
-import * as CommandGroup from "../run/CommandGroup.ts"
-import { ExitWith, failed } from "../exit.ts"
+import { ExitWith, type Failure } from "../exit.ts"
 import { heldBy, jsonOf } from "../names/nameState.ts"
 import { locksIn, type Target } from "../redis.ts"
 import { changesOf } from "./changes.ts"
@@ -27,11 +26,10 @@ export interface WatchOptions extends Target {
   readonly allowRelease: boolean
 }
 
-export const watch = (options: WatchOptions): Effect.Effect<void, ExitWith> =>
+export const watch = (options: WatchOptions): Effect.Effect<void, ExitWith | Failure> =>
   (options.json || !process.stdout.isTTY || !process.stdin.isTTY ? lines(options) : picture(options)).pipe(
     Effect.scoped,
-    Effect.provide(locksIn(options)),
-    Effect.catchTags({ LockStoreError: failed, RedisDriverError: failed, InvalidLockOptions: failed })
+    Effect.provide(locksIn(options))
   )
 
 /** The reader has gone. */
@@ -73,19 +71,13 @@ const picture = (options: WatchOptions) =>
   Effect.gen(function* () {
     const signals = yield* Signals.listen
     const events = yield* Queue.unbounded<Event>()
-    const terminal = yield* Terminal.open
+    const terminal = yield* Terminal.open((key) => Queue.offerUnsafe(events, { _tag: "Key", key }))
     const told = (message: string) => Queue.offer(events, { _tag: "Told", message })
-    yield* Effect.forkScoped(
-      Effect.forever(Effect.flatMap(Queue.take(terminal.keys), (key) => Queue.offer(events, { _tag: "Key", key })))
-    )
     yield* Effect.forkScoped(Effect.forever(Effect.delay(Queue.offer(events, { _tag: "Tick" }), drawEvery)))
     const looking = changesOf(options, "fails", (failure) =>
       Effect.asVoid(told(failure === undefined ? "" : stale(failure)))
     ).pipe(Stream.runForEach((change) => Queue.offer(events, { _tag: "Change", change })))
-    yield* Effect.raceFirst(
-      Effect.raceFirst(showing(options, terminal, events), looking),
-      Effect.flatMap(Queue.take(signals), (signal) => new ExitWith({ code: CommandGroup.codeOf(signal), message: "" }))
-    )
+    yield* Effect.raceFirst(Effect.raceFirst(showing(options, terminal, events), looking), Signals.exitOn(signals))
   })
 
 /** Begins with what matters: a narrow terminal cuts the rest. */
