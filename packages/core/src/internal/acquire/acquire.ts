@@ -9,77 +9,88 @@
 import * as Effect from "effect/Effect"
 import type { LockReentered, LockStoreError, LockTimeout } from "../../LockError.ts"
 import { Hold } from "../hold/Hold.ts"
+import { goesTogether } from "../kinds/kinds.ts"
 import { matchOutcome } from "../store/failures.ts"
-import { acquireOnce, type AcquireRequest, Ask, type Denial, type Restore } from "./ask.ts"
+import { acquireOnce, AcquireRequest, Ask, type Denial, type Restore } from "./ask.ts"
 import { reenterOr } from "./reenter.ts"
 import { gaveUp } from "./untilServed.ts"
 import { waitInFairQueue } from "./waitInFairQueue.ts"
 import { waitInLine } from "./waitInLine.ts"
 
-/** Waits for the lock as long as allowed. Run it at once: the request counts as under way from here on. */
-export const acquire = (
-  request: AcquireRequest,
-  restore: Restore
-): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-  const { client, keys, waitMillis } = request
-  const startedAt = client.now()
-  return client.leases.has(keys.lock)
-    ? reenterOr(request, restore, startedAt + waitMillis, () => askOrJoin(request, restore, startedAt, true))
-    : askOrJoin(request, restore, startedAt, false)
-}
-
-/** Sends the first request; or joins the fibers of this process that wait already. */
-const askOrJoin = (
-  request: AcquireRequest,
-  restore: Restore,
-  startedAt: number,
-  isHeldHere: boolean
-): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-  const { client, keys, kind, waitMillis } = request
-  const waits = waitMillis > 0
-  let takesPlace = false
-  if (waits) {
-    if (kind.queued) return waitInFairQueue(request, restore, startedAt)
-    // While other fibers of this process hold or wait, a request would certainly be refused, or jump the queue. While its readers hold the
-    // lock, a writer still sends a request, which takes a place among other processes.
-    const excluded = kind.mode === "write" ? "read" : kind.mode
-    const step =
-      isHeldHere && client.leases.exclude(keys.lock, excluded) ? "join" : client.lines.begin(keys.lock, kind.mode)
-    if (step === "join") return waitInLine(request, restore, startedAt, undefined)
-    takesPlace = step === "ask"
+/** A request for one lock. */
+export class LockRequest extends AcquireRequest {
+  /** The requests of which it consists: those of a composed lock are several. */
+  get subjects(): ReadonlyArray<this> {
+    return [this]
   }
-  // of those that are in flight at once, which only readers send, the first takes the place
-  const ask = new Ask(request, { waits, startedAt, takesPlace })
-  return matchOutcome(
-    acquireOnce(request, ask, restore),
-    (answer): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-      if (answer instanceof Hold) {
-        // only now: a waiter that is resumed here runs at once, and must see that this process holds the lock
-        if (takesPlace) client.lines.settle(keys.lock, kind.mode, true)
-        return Effect.succeed(answer)
-      }
-      return waits
-        ? waitInLine(request, restore, startedAt, { answer, ask })
-        : gaveUp(request, startedAt, answer as Denial)
-    },
-    (cause) => {
-      if (takesPlace) client.lines.settle(keys.lock, kind.mode, false)
-      return Effect.failCause(cause)
+
+  /** Whether one command can acquire it together with other locks of its client and slot. */
+  get isJoinable(): boolean {
+    const { acknowledge, client, identity, keys, kind } = this
+    // other members may need something else
+    return (
+      goesTogether(this) &&
+      acknowledge === undefined &&
+      client.leases.find(keys.lock, kind.mode, identity) === undefined
+    )
+  }
+
+  /** Waits for the lock as long as allowed. Run it at once: the request counts as under way from here on. */
+  acquire(restore: Restore): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> {
+    const { client, keys, waitMillis } = this
+    const startedAt = client.now()
+    return client.leases.has(keys.lock)
+      ? reenterOr(this, restore, startedAt + waitMillis, () => this.#askOrJoin(restore, startedAt, true))
+      : this.#askOrJoin(restore, startedAt, false)
+  }
+
+  /** Sends the first request; or joins the fibers of this process that wait already. */
+  #askOrJoin(
+    restore: Restore,
+    startedAt: number,
+    isHeldHere: boolean
+  ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> {
+    const { client, keys, kind } = this
+    const waits = this.waitMillis > 0
+    let takesPlace = false
+    if (waits) {
+      if (kind.queued) return waitInFairQueue(this, restore, startedAt)
+      // While other fibers of this process hold or wait, a request would certainly be refused, or jump the queue. While its readers hold the
+      // lock, a writer still sends a request, which takes a place among other processes.
+      const excluded = kind.mode === "write" ? "read" : kind.mode
+      const step =
+        isHeldHere && client.leases.exclude(keys.lock, excluded) ? "join" : client.lines.begin(keys.lock, kind.mode)
+      if (step === "join") return waitInLine(this, restore, startedAt, undefined)
+      takesPlace = step === "ask"
     }
-  )
+    // of those that are in flight at once, which only readers send, the first takes the place
+    const ask = new Ask(this, { waits, startedAt, takesPlace })
+    return matchOutcome(
+      acquireOnce(this, ask, restore),
+      (answer): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
+        if (answer instanceof Hold) {
+          // only now: a waiter that is resumed here runs at once, and must see that this process holds the lock
+          if (takesPlace) client.lines.settle(keys.lock, kind.mode, true)
+          return Effect.succeed(answer)
+        }
+        return waits ? waitInLine(this, restore, startedAt, { answer, ask }) : gaveUp(this, startedAt, answer as Denial)
+      },
+      (cause) => {
+        if (takesPlace) client.lines.settle(keys.lock, kind.mode, false)
+        return Effect.failCause(cause)
+      }
+    )
+  }
+
+  /** Sends one request, even if others wait; undefined if it is denied. Run it at once, as {@link acquire}. */
+  tryAcquire(restore: Restore): Effect.Effect<Hold | undefined, LockReentered | LockStoreError> {
+    return this.client.leases.has(this.keys.lock)
+      ? reenterOr(this, restore, Number.NEGATIVE_INFINITY, () => this.#askOnce(restore))
+      : this.#askOnce(restore)
+  }
+
+  #askOnce(restore: Restore): Effect.Effect<Hold | undefined, LockStoreError> {
+    const ask = new Ask(this, { waits: false, startedAt: this.client.now() })
+    return Effect.map(acquireOnce(this, ask, restore), (answer) => (answer instanceof Hold ? answer : undefined))
+  }
 }
-
-/** Sends one request, even if others wait; undefined if it is denied. Run it at once, as {@link acquire}. */
-export const tryAcquire = (
-  request: AcquireRequest,
-  restore: Restore
-): Effect.Effect<Hold | undefined, LockReentered | LockStoreError> =>
-  request.client.leases.has(request.keys.lock)
-    ? reenterOr(request, restore, Number.NEGATIVE_INFINITY, () => askOnce(request, restore))
-    : askOnce(request, restore)
-
-const askOnce = (request: AcquireRequest, restore: Restore): Effect.Effect<Hold | undefined, LockStoreError> =>
-  Effect.map(
-    acquireOnce(request, new Ask(request, { waits: false, startedAt: request.client.now() }), restore),
-    (answer) => (answer instanceof Hold ? answer : undefined)
-  )

@@ -10,10 +10,11 @@ import * as Exit from "effect/Exit"
 import { LockStoreError, LockTimeout } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { Hold } from "../hold/Hold.ts"
-import { type GrantReply, Lease } from "../hold/Lease.ts"
+import { type GrantReply, type Identity, Lease } from "../hold/Lease.ts"
 import { warnOfPermits } from "../hold/release.ts"
 import { leavePlace, rollback } from "../hold/rollback.ts"
 import { idsOf, type LockRef, type Mode, type OwnerRef, type PermitProtocol } from "../kinds/kinds.ts"
+import type { Times } from "../options/acquireOptions.ts"
 import { ownerText, printsAs } from "../report/shown.ts"
 import { maxSends } from "../store/commands.ts"
 import { catchTransient, matchOutcome, mayHaveRun, transientFailure } from "../store/failures.ts"
@@ -22,14 +23,60 @@ import { nothing, type PermitsReply, supplyOf, type Want, type Wants } from "../
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { Store } from "../store/Store.ts"
 import type { Line, Waiter } from "../wait/Line.ts"
-import { type AcquireRequest, failAsking, grantedTooLate, type Restore } from "./ask.ts"
+import { AcquireRequest, failAsking, grantedTooLate, type Restore } from "./ask.ts"
 import { countWaiting, untilServed, type Wait, waitedSince } from "./untilServed.ts"
 
-export interface PermitRequest extends AcquireRequest {
-  readonly kind: PermitProtocol
+/** A request for permits; of anonymous ones, the lease is the life of their marker. */
+export class PermitRequest extends AcquireRequest {
+  declare readonly kind: PermitProtocol
   readonly permits: number
   /** Whether this process holds what it is granted. Anybody may give anonymous permits back, and nobody knows when. */
   readonly isHeld: boolean
+
+  constructor(
+    semaphore: { readonly kind: PermitProtocol; readonly name: string },
+    at: Pick<LockRef, "client" | "keys">,
+    identity: Identity,
+    times: Times,
+    { isHeld, permits }: { readonly isHeld: boolean; readonly permits: number }
+  ) {
+    super(semaphore, at, identity, times)
+    this.permits = permits
+    this.isHeld = isHeld
+  }
+
+  /** Waits for permits as long as allowed. */
+  acquire(restore: Restore): Effect.Effect<PermitHold, LockTimeout | LockStoreError> {
+    const { client, keys, permits, waitMillis } = this
+    const key = keys.lock
+    const startedAt = client.now()
+    // later requests are served later
+    if (waitMillis > 0 && client.lines.get(key, "permit")?.isAhead(permits) === true) {
+      return wait(this, restore, startedAt, undefined, undefined)
+    }
+    const messagesSeen = client.subscriptions.messagesSeen(semaphoreChannel(key), client.store.handsOver)
+    const wants = notYet(this, waitMillis > 0 ? { permits, waitedMillis: 0 } : nothing)
+    return Effect.matchCauseEffect(ask(this, restore, startedAt, wants), {
+      onSuccess: ({ granted, reply }): Effect.Effect<PermitHold, LockTimeout | LockStoreError> => {
+        if (granted !== undefined) return Effect.succeed(granted)
+        return waitMillis > 0
+          ? wait(this, restore, startedAt, reply, messagesSeen)
+          : gaveUp(this, startedAt, reply, undefined)
+      },
+      onFailure: (cause) => {
+        const failure = waitMillis > 0 ? transientFailure(cause) : undefined
+        if (failure !== undefined) return wait(this, restore, startedAt, failure, messagesSeen)
+        const mayHavePlace = waitMillis > 0 && mayHaveRun(cause) && client.lines.get(key, "permit") === undefined
+        return Effect.andThen(mayHavePlace ? leavePlace(client, key, true) : Effect.void, Effect.failCause(cause))
+      }
+    })
+  }
+
+  /** Asks once; undefined if there are not enough. */
+  tryAcquire(restore: Restore): Effect.Effect<PermitHold | undefined, LockStoreError> {
+    const asked = ask(this, restore, this.client.now(), notYet(this, nothing))
+    return Effect.map(asked, ({ granted }) => granted)
+  }
 }
 
 /** Permits that were acquired together. */
@@ -106,12 +153,6 @@ interface Answer {
   readonly granted: PermitHold | undefined
   readonly reply: PermitsReply
 }
-
-export const tryAcquire = (
-  request: PermitRequest,
-  restore: Restore
-): Effect.Effect<PermitHold | undefined, LockStoreError> =>
-  Effect.map(ask(request, restore, request.client.now(), notYet(request, nothing)), ({ granted }) => granted)
 
 /** Sends one request. If it is interrupted or fails with an unknown outcome, it is rolled back first. */
 const ask = (
@@ -207,36 +248,6 @@ const notYet = ({ client, kind }: PermitRequest, ifDenied: Want): Wants => ({
   ifGranted: nothing,
   isNew: true
 })
-
-/** Waits for permits as long as allowed. */
-export const acquire = (
-  request: PermitRequest,
-  restore: Restore
-): Effect.Effect<PermitHold, LockTimeout | LockStoreError> => {
-  const { client, keys, permits, waitMillis } = request
-  const key = keys.lock
-  const startedAt = client.now()
-  // later requests are served later
-  if (waitMillis > 0 && client.lines.get(key, "permit")?.isAhead(permits) === true) {
-    return wait(request, restore, startedAt, undefined, undefined)
-  }
-  const messagesSeen = client.subscriptions.messagesSeen(semaphoreChannel(key), client.store.handsOver)
-  const wants = notYet(request, waitMillis > 0 ? { permits, waitedMillis: 0 } : nothing)
-  return Effect.matchCauseEffect(ask(request, restore, startedAt, wants), {
-    onSuccess: ({ granted, reply }): Effect.Effect<PermitHold, LockTimeout | LockStoreError> => {
-      if (granted !== undefined) return Effect.succeed(granted)
-      return waitMillis > 0
-        ? wait(request, restore, startedAt, reply, messagesSeen)
-        : gaveUp(request, startedAt, reply, undefined)
-    },
-    onFailure: (cause) => {
-      const failure = waitMillis > 0 ? transientFailure(cause) : undefined
-      if (failure !== undefined) return wait(request, restore, startedAt, failure, messagesSeen)
-      const mayHavePlace = waitMillis > 0 && mayHaveRun(cause) && client.lines.get(key, "permit") === undefined
-      return Effect.andThen(mayHavePlace ? leavePlace(client, key, true) : Effect.void, Effect.failCause(cause))
-    }
-  })
-}
 
 const wait = (
   request: PermitRequest,

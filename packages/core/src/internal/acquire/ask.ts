@@ -17,6 +17,7 @@ import {
   takesPlaces
 } from "../kinds/kinds.ts"
 import type { Times } from "../options/acquireOptions.ts"
+import { kindOn } from "../report/telemetry.ts"
 import { acknowledgementOf } from "../store/commands.ts"
 import {
   describeWrongType,
@@ -32,6 +33,46 @@ import { acknowledgedBy, type Denial } from "../store/operations/StoreOperation.
 import type { Grant } from "../wait/stage.ts"
 
 export type { Denial }
+
+/** What a caller asks for, of one lock or semaphore: validated, and ready to be sent. */
+export class AcquireRequest implements LockRef, Times {
+  readonly client: LockClient
+  readonly kind: LockProtocol
+  readonly name: string
+  readonly keys: LockKeys
+  readonly identity: Identity
+  readonly waitMillis: number
+  readonly leaseMillis: number
+  /** Whether the watchdog renews that lease. */
+  readonly isRenewed: boolean
+  readonly minHoldMillis: number
+  readonly maxHoldMillis: number | undefined
+  readonly acknowledge: Times["acknowledge"]
+
+  constructor(
+    { kind, name }: Pick<LockRef, "kind" | "name">,
+    { client, keys }: Pick<LockRef, "client" | "keys">,
+    identity: Identity,
+    { acknowledge, leaseMillis, maxHoldMillis, minHoldMillis, waitMillis }: Times
+  ) {
+    this.client = client
+    this.kind = kind
+    this.name = name
+    this.keys = keys
+    this.identity = identity
+    this.waitMillis = waitMillis
+    this.leaseMillis = leaseMillis ?? client.options.watchdogLeaseMillis
+    this.isRenewed = leaseMillis === undefined
+    this.minHoldMillis = minHoldMillis
+    this.maxHoldMillis = maxHoldMillis
+    this.acknowledge = acknowledge
+  }
+
+  /** The name of its kind in spans. */
+  get label(): string {
+    return kindOn(this.client.isQuorum, this.kind.name)
+  }
+}
 
 /** How a request is sent. */
 interface AskTerms {
@@ -233,14 +274,6 @@ export const grantedTooLate = (
     reason: "TimedOut",
     cause: new GrantedTooLate(tookMillis, leaseMillis)
   })
-
-/** One request for one lock, validated. */
-export interface AcquireRequest extends LockRef, Times {
-  readonly identity: Identity
-  readonly leaseMillis: number
-  /** Whether the watchdog renews that lease. */
-  readonly isRenewed: boolean
-}
 
 /**
  * Ends the other holdings of this process that exclude this one: it was granted, so they are lost, even if nothing else has told so yet.

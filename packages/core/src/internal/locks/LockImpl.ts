@@ -8,87 +8,23 @@ import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import type { AcquireOptions, TokenOptions } from "../../AcquireOptions.ts"
 import type { HoldingOf } from "../../Holding.ts"
-import { type AcquireError, InvalidLockOptions, type LockLost, type LockStoreError } from "../../LockError.ts"
+import { InvalidLockOptions, type LockLost, type LockStoreError } from "../../LockError.ts"
 import type { HolderState, LockState } from "../../LockState.ts"
 import type { RedisLock } from "../../RedisLock.ts"
-import { acquire, tryAcquire } from "../acquire/acquire.ts"
-import type { AcquireRequest, Restore } from "../acquire/ask.ts"
+import { LockRequest } from "../acquire/acquire.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import { boundClient, checkService, clientIn, type LockClient, resolveAt, type Resolved } from "../client/LockClient.ts"
 import { type Hold, type InternalHolding, lossAround, ownHold } from "../hold/Hold.ts"
 import { CurrentOwner, HeldAround, Identity, type Lease, Owner, stillHeld } from "../hold/Lease.ts"
 import { holdersIn, inspect } from "../kinds/inspect.ts"
-import { goesTogether, type LockProtocol, reentrant } from "../kinds/kinds.ts"
+import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
 import { defaultTimes, type Invalid, isInvalid, refuseMinHold, type Times, timesOf } from "../options/acquireOptions.ts"
 import { shown } from "../report/shown.ts"
 import { labelled } from "../report/spans.ts"
-import { kindOn } from "../report/telemetry.ts"
 import { checkAcknowledges } from "../store/acknowledgements.ts"
 import { runOrDescribe } from "../store/failures.ts"
 import { checkName, type LockKeys } from "../store/keys.ts"
 import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
-
-export class PreparedLockAcquire<E> implements AcquireRequest, PreparedAcquire<E, bigint> {
-  readonly client: LockClient
-  readonly kind: LockProtocol
-  readonly name: string
-  readonly keys: LockKeys
-  readonly identity: Identity
-  readonly waitMillis: number
-  readonly leaseMillis: number
-  readonly isRenewed: boolean
-  readonly minHoldMillis: number
-  readonly maxHoldMillis: number | undefined
-  readonly acknowledge: Times["acknowledge"]
-
-  constructor(
-    { kind, name }: Pick<LockImpl<unknown, E>, "kind" | "name">,
-    client: LockClient,
-    keys: LockKeys,
-    identity: Identity,
-    { acknowledge, leaseMillis, maxHoldMillis, minHoldMillis, waitMillis }: Times
-  ) {
-    this.client = client
-    this.kind = kind
-    this.name = name
-    this.keys = keys
-    this.identity = identity
-    this.waitMillis = waitMillis
-    this.leaseMillis = leaseMillis ?? client.options.watchdogLeaseMillis
-    this.isRenewed = leaseMillis === undefined
-    this.minHoldMillis = minHoldMillis
-    this.maxHoldMillis = maxHoldMillis
-    this.acknowledge = acknowledge
-  }
-
-  get label(): string {
-    return kindOn(this.client.isQuorum, this.kind.name)
-  }
-
-  get subjects(): ReadonlyArray<this> {
-    return [this]
-  }
-
-  /** Whether one command can acquire it together with other locks of its client and slot. */
-  get isJoinable(): boolean {
-    const { acknowledge, client, identity, keys, kind } = this
-    // other members may need something else
-    return (
-      goesTogether(this) &&
-      acknowledge === undefined &&
-      client.leases.find(keys.lock, kind.mode, identity) === undefined
-    )
-  }
-
-  // The type of the lock says which kinds can fail with `LockReentered`.
-  acquire(restore: Restore): Effect.Effect<Hold, AcquireError | E> {
-    return acquire(this, restore) as Effect.Effect<Hold, AcquireError | E>
-  }
-
-  tryAcquire(restore: Restore): Effect.Effect<Hold | undefined, LockStoreError | E> {
-    return tryAcquire(this, restore) as Effect.Effect<Hold | undefined, LockStoreError | E>
-  }
-}
 
 /**
  * A lock under one name: checked when made, reported when used.
@@ -138,7 +74,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   ): PreparedAcquire<E, bigint> | Invalid {
     const at = this.resolve(fiber)
     if (isInvalid(at)) return at
-    const { client, keys } = at
+    const { client } = at
     const times = checkedTimes(client, options, this.options)
     if (isInvalid(times)) return times
     const kept = client.isQuorum
@@ -148,7 +84,8 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
         : refuseMinHold(times, "one side of a read-write lock")
     if (kept !== undefined) return kept
     if (client.isQuorum && this.kind.queued) return noQuorum(this.kind)
-    return new PreparedLockAcquire(this, client, keys, new Identity(fiber, scope), times)
+    // the type of the lock says which kinds can fail with `LockReentered`
+    return new LockRequest(this, at, new Identity(fiber, scope), times) as PreparedAcquire<E, bigint>
   }
 
   holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Hold | undefined, LockLost | Invalid> {

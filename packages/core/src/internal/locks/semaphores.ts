@@ -2,24 +2,22 @@
  * Both kinds of semaphore: values, of which permits are acquired.
  */
 import * as Effect from "effect/Effect"
-import type { Fiber } from "effect/Fiber"
 import { identity } from "effect/Function"
 import * as Predicate from "effect/Predicate"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
-import { type AcquireError, InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
-import { acquire, markerMillis, type PermitHold, type PermitRequest, tryAcquire } from "../acquire/acquirePermits.ts"
-import type { Restore } from "../acquire/ask.ts"
+import { InvalidLockOptions, type LockStoreError } from "../../LockError.ts"
+import { markerMillis, type PermitHold, PermitRequest } from "../acquire/acquirePermits.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
-import type { LockClient, Resolved, Service } from "../client/LockClient.ts"
+import type { LockClient, Service } from "../client/LockClient.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 import { Identity } from "../hold/Lease.ts"
 import { anonymousPermit, permit, type PermitProtocol } from "../kinds/kinds.ts"
-import { checkPermits, type Invalid, isInvalid, refuseMinHold, type Times, timesOf } from "../options/acquireOptions.ts"
+import { checkPermits, type Invalid, isInvalid, refuseMinHold, timesOf } from "../options/acquireOptions.ts"
 import { ownerText } from "../report/shown.ts"
 import { labelled } from "../report/spans.ts"
 import * as operations from "../store/operations/semaphore.ts"
 import type { StoreCommand } from "../store/operations/StoreOperation.ts"
-import { checkedTimes, PreparedLockAcquire } from "./LockImpl.ts"
+import { checkedTimes } from "./LockImpl.ts"
 import { MultiHold } from "./MultiHold.ts"
 import { resolve, Synchronizer } from "./Synchronizer.ts"
 
@@ -44,33 +42,6 @@ abstract class AnySemaphore extends Synchronizer {
   ): Effect.Effect<A, LockStoreError | Invalid> {
     const invalid = checkPermits(permits, least)
     return invalid === undefined ? this.run(command) : Effect.fail(this.invalid ?? invalid)
-  }
-}
-
-/** A request for permits; of anonymous ones, the lease is the life of their marker. */
-class PreparedPermits extends PreparedLockAcquire<never> implements PermitRequest {
-  declare readonly kind: PermitProtocol
-  readonly permits: number
-  readonly isHeld: boolean
-
-  constructor(
-    semaphore: AnySemaphore,
-    { client, keys }: Resolved,
-    fiber: Fiber<unknown, unknown>,
-    times: Times,
-    { isHeld, permits }: Pick<PermitRequest, "isHeld" | "permits">
-  ) {
-    super(semaphore, client, keys, new Identity(fiber, undefined), times)
-    this.permits = permits
-    this.isHeld = isHeld
-  }
-
-  override acquire(restore: Restore): Effect.Effect<PermitHold, AcquireError> {
-    return acquire(this, restore)
-  }
-
-  override tryAcquire(restore: Restore): Effect.Effect<PermitHold | undefined, LockStoreError> {
-    return tryAcquire(this, restore)
   }
 }
 
@@ -140,7 +111,7 @@ export const prepareAnonymous =
     const { kind, name } = impl
     if (permits === 0) return noPermits(name, kind.name)
     const leaseMillis = markerMillis(at.client.store, isHeld)
-    return new PreparedPermits(impl, at, fiber, { ...times, leaseMillis }, { permits, isHeld })
+    return new PermitRequest(impl, at, new Identity(fiber, undefined), { ...times, leaseMillis }, { permits, isHeld })
   }
 
 /** Zero permits are always granted, without a command. */
@@ -189,7 +160,8 @@ export const preparePermits =
     if (invalid !== undefined) return invalid
     const times = checkedTimes(at.client, options, undefined)
     if (isInvalid(times)) return times
-    return refuseMinHold(times, "a permit") ?? new PreparedPermits(impl, at, fiber, times, { permits, isHeld: true })
+    const identity = new Identity(fiber, undefined)
+    return refuseMinHold(times, "a permit") ?? new PermitRequest(impl, at, identity, times, { permits, isHeld: true })
   }
 
 const checkMost = (permits: number): InvalidLockOptions | undefined =>

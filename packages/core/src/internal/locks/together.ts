@@ -3,6 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { LockStoreError } from "../../LockError.ts"
+import { LockRequest } from "../acquire/acquire.ts"
 import { type AcquireRequest, failAsking, grantedTooLate, loseOthers, type Restore } from "../acquire/ask.ts"
 import { Hold } from "../hold/Hold.ts"
 import { inOwnTurn, Lease } from "../hold/Lease.ts"
@@ -11,7 +12,6 @@ import { ownerRefOf, tokenKey, tokenLife } from "../kinds/kinds.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { PreparedAcquire } from "./AnyLock.ts"
-import { PreparedLockAcquire } from "./LockImpl.ts"
 
 /** The most members that one command acquires: while it runs, the server does nothing else. */
 const membersPerCommand = 1000
@@ -34,8 +34,8 @@ export const groupsOf = (
 
 /** Whether two single locks share a client and a slot, and ask for the same lease, as the command has one for all. */
 const isOneCommand = (one: PreparedAcquire, other: PreparedAcquire): boolean =>
-  one instanceof PreparedLockAcquire &&
-  other instanceof PreparedLockAcquire &&
+  one instanceof LockRequest &&
+  other instanceof LockRequest &&
   one.client === other.client &&
   one.leaseMillis === other.leaseMillis &&
   one.isJoinable &&
