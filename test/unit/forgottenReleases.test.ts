@@ -453,26 +453,21 @@ describe("the releases that a client remembers", () => {
   const keys = new LockKeys("a")
   const [one, other] = [`${clientId("a")}:1`, `${clientId("b")}:2`]
   const terms = { leaseMillis: 2000, tokenKey: keys.token, tokenLifeMillis: 60_000 }
-  const times = { leaseMillis: 60_000, tokenLifeMillis: 60_000 }
+  const place = { hasAsked: false, placeAgeMillis: 0 }
+  const asked = { keys, leaseMillis: 60_000, tokenKey: keys.token, tokenLifeMillis: 60_000, place }
   for (const { acquire, channel, name, release, side } of [
     {
       name: "a Lock",
       side: 0,
       channel: keys.channel,
-      acquire: (owner: string) => lock.acquire(keys, keys.token, owner, times, { hasAsked: false, placeAgeMillis: 0 }),
+      acquire: (owner: string) => lock.acquire({ ...asked, owner }),
       release: lock.release(keys, one, "", terms)
     },
     {
       name: "a write lock",
       side: 1,
       channel: keys.readWriteChannel,
-      acquire: (owner: string) =>
-        readWriteLock.acquireWrite(keys, keys.token, owner, {
-          ...times,
-          hasAsked: false,
-          placeAgeMillis: 0,
-          placeOwner: owner
-        }),
+      acquire: (owner: string) => readWriteLock.acquireWrite({ ...asked, ...place, owner }, owner),
       release: readWriteLock.releaseWrite(keys, one, "", "", terms)
     }
   ]) {

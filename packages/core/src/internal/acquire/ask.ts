@@ -14,7 +14,9 @@ import {
   type LockProtocol,
   type LockRef,
   type OwnerRef,
-  takesPlaces
+  takesPlaces,
+  tokenKey,
+  tokenLife
 } from "../kinds/kinds.ts"
 import type { Times } from "../options/acquireOptions.ts"
 import { kindOn } from "../report/telemetry.ts"
@@ -98,6 +100,8 @@ export class Ask implements OwnerRef, AcquireParams {
   readonly name: string
   readonly owner: string
   readonly leaseMillis: number
+  readonly tokenKey: string
+  readonly tokenLifeMillis: number
   readonly waits: boolean
   readonly hasAsked: boolean
   readonly placeAgeMillis: number
@@ -124,6 +128,8 @@ export class Ask implements OwnerRef, AcquireParams {
     this.name = name
     this.owner = owner
     this.leaseMillis = request.leaseMillis
+    this.tokenKey = tokenKey(kind, keys)
+    this.tokenLifeMillis = tokenLife(client, request.leaseMillis)
     this.waits = waits
     this.hasAsked = hasAsked
     this.takesPlace = takesPlace

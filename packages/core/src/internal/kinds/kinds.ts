@@ -8,7 +8,7 @@ import { handOverMillis } from "../options/ClientOptions.ts"
 import { type LockKeys, semaphoreChannel } from "../store/keys.ts"
 import * as fairLock from "../store/operations/fairLock.ts"
 import * as lock from "../store/operations/lock.ts"
-import type { HandOverTerms, Leases, TakesPlace } from "../store/operations/lock.ts"
+import type { Asked, HandOverTerms, Leases, TakesPlace } from "../store/operations/lock.ts"
 import type { PermitsReply, Wants } from "../store/operations/semaphore.ts"
 import * as permitSemaphore from "../store/operations/permitSemaphore.ts"
 import * as readWriteLock from "../store/operations/readWriteLock.ts"
@@ -44,12 +44,10 @@ export const ownerRefOf = ({ client, keys, kind, name }: LockRef, owner: string)
   owner
 })
 
-export interface AcquireParams extends TakesPlace {
-  readonly leaseMillis: number
+/** A request for a lock, with what only some kinds need. */
+export interface AcquireParams extends Asked, TakesPlace {
   /** Whether the owner will wait if the lock is denied. */
   readonly waits: boolean
-  /** The place that it takes if it is denied; undefined if it takes none, as while another request of its client does. */
-  readonly place: TakesPlace | undefined
   /** By what it recognises the message that hands a fair lock over to it. */
   readonly secret: string
   /** How long the caller has waited. */
@@ -157,11 +155,7 @@ export const reentrant: LockProtocol = {
   countsTokens: false,
   backoff: undefined,
   channel: (keys) => keys.channel,
-  acquire: (ask) => {
-    const { client, keys, kind, leaseMillis, owner } = ask
-    const tokenLifeMillis = tokenLife(client, leaseMillis)
-    return lock.acquire(keys, tokenKey(kind, keys), owner, { leaseMillis, tokenLifeMillis }, ask.place)
-  },
+  acquire: lock.acquire,
   release: (ownerRef, publish) => lock.release(ownerRef.keys, ownerRef.owner, publish, handOverTerms(ownerRef)),
   renew: lock.renew,
   forceRelease: lock.forceRelease
@@ -175,7 +169,7 @@ export const fenced: LockProtocol = {
   name: "fenced",
   title: "FencedLock",
   countsTokens: true,
-  acquire: (ask) => lock.acquireFenced(ask.keys, ask.owner, ask.leaseMillis, ask.place)
+  acquire: lock.acquireFenced
 }
 
 /**
@@ -220,16 +214,7 @@ export const fair: LockProtocol = {
   title: "FairLock",
   queued: true,
   channel: (keys, owner) => `${keys.channel}:${owner}`,
-  acquire: (ask) => {
-    const { client, keys, kind, leaseMillis, waits } = ask
-    return fairLock.acquire(
-      keys,
-      tokenKey(kind, keys),
-      ask,
-      { leaseMillis, tokenLifeMillis: tokenLife(client, leaseMillis) },
-      placeTermsOf(client, waits ? waiterTimeoutMillis : 0)
-    )
-  },
+  acquire: (ask) => fairLock.acquire(ask, placeTermsOf(ask.client, ask.waits ? waiterTimeoutMillis : 0)),
   release: (ownerRef) => {
     const { client, keys, owner } = ownerRef
     const terms = termsOf(ownerRef)
@@ -268,12 +253,7 @@ export const read = (preference: Preference): LockProtocol => ({
   ...side,
   name: "read",
   mode: "read",
-  acquire: (ask) => {
-    const { keys, kind, leaseMillis, owner, writer } = ask
-    const waitedMillis = preference === "writer" ? ask.waitedMillis : undefined
-    const terms = { leaseMillis, waitedMillis, writer }
-    return readWriteLock.acquireRead(keys, tokenKey(kind, keys), owner, terms, ask.place)
-  },
+  acquire: (ask) => readWriteLock.acquireRead(ask, preference === "writer" ? ask.waitedMillis : undefined),
   release: (ownerRef, publish) =>
     readWriteLock.releaseRead(ownerRef.keys, ownerRef.owner, publish, handOverTerms(ownerRef)),
   renew: readWriteLock.renewRead,
@@ -292,16 +272,7 @@ export const write: LockProtocol = {
   ...side,
   name: "write",
   mode: "write",
-  acquire: (ask) => {
-    const { client, hasAsked, keys, kind, leaseMillis, owner, placeAgeMillis, waits } = ask
-    const terms = {
-      leaseMillis,
-      tokenLifeMillis: tokenLife(client, leaseMillis),
-      placeOwner: waits ? placeOwnerOf(ask) : "",
-      ...{ hasAsked, placeAgeMillis }
-    }
-    return readWriteLock.acquireWrite(keys, tokenKey(kind, keys), owner, terms)
-  },
+  acquire: (ask) => readWriteLock.acquireWrite(ask, ask.waits ? placeOwnerOf(ask) : ""),
   release: (ownerRef, publish) => {
     const { client, keys, owner } = ownerRef
     // what a minority of a quorum has granted is given back silently, and its client goes on waiting; others of its fibers may wait as well

@@ -2,7 +2,7 @@
  * `lua/fair_lock/`: Redisson's fair lock, whose waiters have places in a queue.
  */
 import type { LockKeys } from "../keys.ts"
-import type { HandOverTerms } from "./lock.ts"
+import type { Asked, HandOverTerms } from "./lock.ts"
 import { type AcquireReply, acquireReply, grantsOwner, numberReply, operation, StoreCommand } from "./StoreOperation.ts"
 
 /** The reply to a refresh: the time left of the holder's lease (-2: the lock is free), the holder, and the owner at the head of the queue. */
@@ -40,12 +40,20 @@ export interface PlaceTerms {
 
 const queueKeys = ({ channel, clients, lock, queue, timeouts }: LockKeys) => [lock, channel, queue, timeouts, clients]
 
-/** By its `secret` the owner recognises the message that hands the lock over to it. */
+interface FairAsked extends Omit<Asked, "place"> {
+  /** By what the owner recognises the message that hands the lock over to it. */
+  readonly secret: string
+}
+
 export const acquire = (
-  { channel, clients, lock, queue, timeouts }: LockKeys,
-  tokenKey: string,
-  { owner, secret }: { readonly owner: string; readonly secret: string },
-  { leaseMillis, tokenLifeMillis }: { readonly leaseMillis: number; readonly tokenLifeMillis: number },
+  {
+    keys: { channel, clients, lock, queue, timeouts },
+    leaseMillis,
+    owner,
+    secret,
+    tokenKey,
+    tokenLifeMillis
+  }: FairAsked,
   { clientId, placeLifeMillis, publish, waiterTimeoutMillis }: PlaceTerms
 ): StoreCommand<AcquireReply> =>
   new StoreCommand(

@@ -77,41 +77,36 @@ export const placeArguments = ({ hasAsked, placeAgeMillis }: TakesPlace): Readon
   Math.floor(placeAgeMillis * 1000)
 ]
 
-/**
- * `tokenKey` is the key of the last token: the lock itself for a kind without tokens. With `takesPlace` the owner has a place once it is
- * denied, until it is granted the lock or released.
- */
-export const acquire = (
-  keys: LockKeys,
-  tokenKey: string,
-  owner: string,
-  { leaseMillis, tokenLifeMillis }: { readonly leaseMillis: number; readonly tokenLifeMillis: number },
-  takesPlace?: TakesPlace
-): StoreCommand<AcquireReply> => {
-  const isNew = takesPlace === undefined || (!takesPlace.hasAsked && takesPlace.placeAgeMillis === 0)
+/** What an owner asks for. */
+export interface Asked {
+  readonly keys: LockKeys
+  readonly owner: string
+  readonly leaseMillis: number
+  /** The key of the last token: the lock itself for a kind without tokens. */
+  readonly tokenKey: string
+  /** How long its token is remembered, milliseconds. */
+  readonly tokenLifeMillis: number
+  /** The place that it has once it is denied, until it is granted the lock or released; undefined if it takes none. */
+  readonly place: TakesPlace | undefined
+}
+
+export const acquire = (asked: Asked): StoreCommand<AcquireReply> => {
+  const { keys, leaseMillis, owner, place, tokenKey, tokenLifeMillis } = asked
+  const isNew = place === undefined || (!place.hasAsked && place.placeAgeMillis === 0)
   return new StoreCommand(
     operations.acquire,
-    takesPlace === undefined ? [keys.lock, tokenKey] : [keys.lock, tokenKey, keys.places],
-    isNew
-      ? [owner, leaseMillis, tokenLifeMillis]
-      : [owner, leaseMillis, tokenLifeMillis, "", ...placeArguments(takesPlace)]
+    place === undefined ? [keys.lock, tokenKey] : [keys.lock, tokenKey, keys.places],
+    isNew ? [owner, leaseMillis, tokenLifeMillis] : [owner, leaseMillis, tokenLifeMillis, "", ...placeArguments(place)]
   )
 }
 
 /** {@link acquire} with a counter as its token. */
-export const acquireFenced = (
-  keys: LockKeys,
-  owner: string,
-  leaseMillis: number,
-  takesPlace?: TakesPlace
-): StoreCommand<AcquireReply> =>
-  takesPlace === undefined
-    ? new StoreCommand(operations.acquireFenced, [keys.lock, keys.token], [owner, leaseMillis])
-    : new StoreCommand(
-        operations.acquireFenced,
-        [keys.lock, keys.token, keys.places],
-        [owner, leaseMillis, ...placeArguments(takesPlace)]
-      )
+export const acquireFenced = ({ keys, leaseMillis, owner, place }: Asked): StoreCommand<AcquireReply> =>
+  new StoreCommand(
+    operations.acquireFenced,
+    place === undefined ? [keys.lock, keys.token] : [keys.lock, keys.token, keys.places],
+    place === undefined ? [owner, leaseMillis] : [owner, leaseMillis, ...placeArguments(place)]
+  )
 
 /** How a release hands the lock over: what the owner that it is handed over to gets. See `lua/include/hand_over/hand_over.lua`. */
 export interface HandOverTerms {

@@ -2,7 +2,7 @@
  * `lua/read_lock/` and `lua/write_lock/`: the two sides of Redisson's RReadWriteLock.
  */
 import type { LockKeys } from "../keys.ts"
-import { type HandOverTerms, leaseOf, type Leases, placeArguments, type TakesPlace } from "./lock.ts"
+import { type Asked, type HandOverTerms, leaseOf, type Leases, placeArguments, type TakesPlace } from "./lock.ts"
 import {
   type AcquireReply,
   acquireReply,
@@ -47,21 +47,15 @@ export const operations = {
   forceReleaseWrite: operation("write_lock/force_release", { reply: numberReply, quorum: majorityOfAll })
 }
 
-interface ReadTerms {
-  readonly leaseMillis: number
-  /** How long it has waited: it lets writers go first that have waited longer; none, if undefined. */
-  readonly waitedMillis: number | undefined
+interface ReadAsked extends Omit<Asked, "tokenLifeMillis"> {
   /** The write lock that the reader holds. */
   readonly writer: { readonly owner: string; readonly token: number } | undefined
 }
 
-/** With `takesPlace` the owner has a place once it is denied, until it is granted the lock or released. */
+/** The reader lets writers go first that have waited longer than `waitedMillis`; none, if that is undefined. */
 export const acquireRead = (
-  keys: LockKeys,
-  tokenKey: string,
-  owner: string,
-  { leaseMillis, waitedMillis, writer }: ReadTerms,
-  takesPlace?: TakesPlace
+  { keys, leaseMillis, owner, place, tokenKey, writer }: ReadAsked,
+  waitedMillis: number | undefined
 ): StoreCommand<AcquireReply> =>
   new StoreCommand(
     operations.acquireRead,
@@ -72,7 +66,7 @@ export const acquireRead = (
       writer?.owner ?? "",
       writer?.token ?? 0,
       waitedMillis === undefined ? "" : Math.floor(waitedMillis * 1000),
-      ...(takesPlace === undefined ? ["", 0] : placeArguments(takesPlace))
+      ...(place === undefined ? ["", 0] : placeArguments(place))
     ]
   )
 
@@ -148,23 +142,15 @@ export const forceReleaseRead = forceRelease("forceReleaseRead")
 
 export const forceReleaseWrite = forceRelease("forceReleaseWrite")
 
-interface WriteTerms extends TakesPlace {
-  readonly leaseMillis: number
-  readonly tokenLifeMillis: number
-  /** The owner of the place that it takes if it is denied; empty if it takes none. */
-  readonly placeOwner: string
-}
-
+/** `placeOwner` is the owner of the place that the writer takes if it is denied; empty if it takes none. */
 export const acquireWrite = (
-  keys: LockKeys,
-  tokenKey: string,
-  owner: string,
-  terms: WriteTerms
+  asked: Omit<Asked, "place"> & TakesPlace,
+  placeOwner: string
 ): StoreCommand<AcquireReply> => {
-  const { leaseMillis, placeOwner, tokenLifeMillis } = terms
+  const { keys, leaseMillis, owner, tokenKey, tokenLifeMillis } = asked
   return new StoreCommand(
     operations.acquireWrite,
     [keys.lock, tokenKey, keys.readers, keys.places],
-    [owner, leaseMillis, tokenLifeMillis, "", placeOwner, ...placeArguments(terms)]
+    [owner, leaseMillis, tokenLifeMillis, "", placeOwner, ...placeArguments(asked)]
   )
 }
