@@ -911,8 +911,8 @@ const fixes = {
   },
   "released-before-reentry": {
     file: `${internal}/acquire/reenter.ts`,
-    fixed: "if (lease.released) return Effect.undefined",
-    broken: "if (lease.lost !== undefined) return Effect.undefined"
+    fixed: ": addHold(own, request, restore)",
+    broken: ": Effect.suspend(() => addHold(own, request, restore))"
   },
   "leader-waits": {
     file: `${internal}/coordination/candidate.ts`,

@@ -110,7 +110,7 @@ export class Ask implements OwnerRef, AcquireParams {
   readonly secret: string
   readonly startedAt: number
   readonly sentAt: number
-  /** The number of messages that had arrived before; undefined where the channel is not subscribed. */
+  /** The number of messages that had arrived before, of those that wake a waiter; undefined while it would not hear them. */
   readonly messagesSeen: number | undefined
   readonly writer: Lease | undefined
   /** Whether it may have been run, as far as is known. */
@@ -133,11 +133,16 @@ export class Ask implements OwnerRef, AcquireParams {
     this.waits = waits
     this.hasAsked = hasAsked
     this.takesPlace = takesPlace
-    this.place = waits && takesPlace && takesPlaces(request) ? this : undefined
+    const waitsInPlace = waits && takesPlaces(request)
+    this.place = waitsInPlace && takesPlace ? this : undefined
     this.secret = secret
     this.startedAt = startedAt
     this.sentAt = client.now()
-    this.messagesSeen = waits ? messagesSeenOf(request) : undefined
+    // composing the channel costs more than the look whether any is open
+    this.messagesSeen =
+      waits && !kind.queued && !client.subscriptions.isEmpty
+        ? client.subscriptions.messagesSeen(kind.channel(keys, client.clientId), waitsInPlace)
+        : undefined
     this.placeAgeMillis = deniedAt === undefined ? 0 : this.sentAt - deniedAt
     this.writer = kind.mode === "read" ? writerOf(request) : undefined
   }
@@ -152,19 +157,13 @@ export class Ask implements OwnerRef, AcquireParams {
 }
 
 /** The write lock that the caller of a read lock holds. */
-const writerOf = ({ client, identity, keys, kind }: AcquireRequest): Lease | undefined =>
-  kind.mode === "read" ? client.leases.find(keys.lock, "write", identity) : undefined
+const writerOf = ({ client, identity, keys }: AcquireRequest): Lease | undefined =>
+  client.leases.find(keys.lock, "write", identity)
 
 /** The lease by which the caller holds the lock already, so that its request waits for nobody; for a reader also that of its write lock. */
-export const ownLease = (request: AcquireRequest): Lease | undefined =>
-  request.client.leases.find(request.keys.lock, request.kind.mode, request.identity) ?? writerOf(request)
-
-/** The number of messages so far that wake a waiter; undefined while it would not hear them. */
-const messagesSeenOf = (request: AcquireRequest): number | undefined => {
-  const { client, keys, kind } = request
-  // composing the channel costs more than the look
-  if (client.subscriptions.isEmpty || kind.queued) return undefined
-  return client.subscriptions.messagesSeen(kind.channel(keys, client.clientId), takesPlaces(request))
+export const ownLease = (request: AcquireRequest): Lease | undefined => {
+  const { client, identity, keys, kind } = request
+  return client.leases.find(keys.lock, kind.mode, identity) ?? (kind.mode === "read" ? writerOf(request) : undefined)
 }
 
 /** Gives a part of an uninterruptible region the interruptibility of its caller. */

@@ -33,7 +33,7 @@ export const reenterOr = <A, E>(
   }
   const readsUnder = own.kind.mode !== kind.mode
   if (!readsUnder && !kind.reentrant) return Effect.fail(new LockReentered({ lock: name, attempt: "reenter" }))
-  const entered = readsUnder ? readUnder(own, request, restore) : addHold(request, own, restore)
+  const entered = readsUnder ? readUnder(own, request, restore) : addHold(own, request, restore)
   return Effect.matchCauseEffect(entered, {
     onSuccess: (hold) =>
       hold === undefined ? reenterOr(request, restore, waitsUntil, otherwise, outage) : Effect.succeed(hold),
@@ -56,52 +56,49 @@ const readUnder = (
   writer: Lease,
   request: AcquireRequest,
   restore: Restore
-): Effect.Effect<Hold | undefined, LockStoreError> =>
-  Effect.suspend(() => {
-    const { client, name } = request
-    const asked = acquireOnce(request, new Ask(request, { waits: false, startedAt: client.now() }), restore)
-    return Effect.flatMap(asked, (answer): Effect.Effect<Hold | undefined, LockStoreError> => {
-      if (answer instanceof Hold) return Effect.succeed(answer)
-      // of a quorum, some members have not answered
-      if (answer instanceof LockStoreError || answer.isPartial) {
-        return Effect.fail(new LockStoreError({ operation: "read_lock/acquire", lock: name, reason: "NotConnected" }))
-      }
-      writer.lose("NotOwner", client.now())
-      return Effect.undefined
-    })
+): Effect.Effect<Hold | undefined, LockStoreError> => {
+  const { client, name } = request
+  const asked = acquireOnce(request, new Ask(request, { waits: false, startedAt: client.now() }), restore)
+  return Effect.flatMap(asked, (answer): Effect.Effect<Hold | undefined, LockStoreError> => {
+    if (answer instanceof Hold) return Effect.succeed(answer)
+    // of a quorum, some members have not answered
+    if (answer instanceof LockStoreError || answer.isPartial) {
+      return Effect.fail(new LockStoreError({ operation: "read_lock/acquire", lock: name, reason: "NotConnected" }))
+    }
+    writer.lose("NotOwner", client.now())
+    return Effect.undefined
   })
+}
 
 /**
- * Adds a hold to a lease, which counts once a renewal of that lease is confirmed; undefined if the lease turns out to be lost, or another
- * fiber has just released it. Redis learns of no hold: after a failure, the lease may at most be longer.
+ * Adds a hold to a lease, at once, so that no release comes before; it counts once a renewal of that lease is confirmed. Undefined if the
+ * lease turns out to be lost. Redis learns of no hold: after a failure, the lease may at most be longer.
  */
 const addHold = (
-  request: AcquireRequest,
   lease: Lease,
+  request: AcquireRequest,
   restore: Restore
-): Effect.Effect<Hold | undefined, LockStoreError> =>
-  Effect.suspend(() => {
-    if (lease.released) return Effect.undefined
-    const { acknowledge, client, kind, leaseMillis } = request
-    const hold = lease.add(new Hold(lease, request))
-    const { args, keys, operation } = kind.renew([lease], leaseMillis)
-    // like a grant
-    const command = new StoreCommand(operation, keys, args, acknowledge)
-    const sentAt = client.now()
-    lease.asksFor(leaseMillis, sentAt)
-    client.tracking.wrote(lease)
-    return Effect.matchCauseEffect(restore(client.run(command)), {
-      onSuccess: ([reply]) => {
-        // its other holds may have ended meanwhile, and have freed it
-        if (lease.released) return Effect.andThen(rollbackHold(hold), Effect.undefined)
-        const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis) : lease.lose("NotOwner", client.now())
-        if (lost !== undefined) return Effect.andThen(rollbackHold(hold), Effect.undefined)
-        if (!hold.renewed) lease.fix()
-        lease.keepFor(request.minHoldMillis)
-        client.watchdog.watch(lease)
-        client.lines.wakeOwners(hold)
-        return Effect.succeed(hold)
-      },
-      onFailure: (cause) => Effect.andThen(rollbackHold(hold), Effect.failCause(cause))
-    })
+): Effect.Effect<Hold | undefined, LockStoreError> => {
+  const { acknowledge, client, kind, leaseMillis } = request
+  const hold = lease.add(new Hold(lease, request))
+  const { args, keys, operation } = kind.renew([lease], leaseMillis)
+  // like a grant
+  const command = new StoreCommand(operation, keys, args, acknowledge)
+  const sentAt = client.now()
+  lease.asksFor(leaseMillis, sentAt)
+  client.tracking.wrote(lease)
+  return Effect.matchCauseEffect(restore(client.run(command)), {
+    onSuccess: ([reply]) => {
+      // its other holds may have ended meanwhile, and have freed it
+      if (lease.released) return Effect.andThen(rollbackHold(hold), Effect.undefined)
+      const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis) : lease.lose("NotOwner", client.now())
+      if (lost !== undefined) return Effect.andThen(rollbackHold(hold), Effect.undefined)
+      if (!hold.renewed) lease.fix()
+      lease.keepFor(request.minHoldMillis)
+      client.watchdog.watch(lease)
+      client.lines.wakeOwners(hold)
+      return Effect.succeed(hold)
+    },
+    onFailure: (cause) => Effect.andThen(rollbackHold(hold), Effect.failCause(cause))
   })
+}
