@@ -179,7 +179,7 @@ export const acquireOnce = (
   restore: Restore
 ): Effect.Effect<Hold | Denial | LockStoreError, LockStoreError> => {
   const { client, kind, leaseMillis, sentAt, waits, writer } = ask
-  const command = acknowledgedBy(client.bounded(kind.acquire(ask)), request)
+  const command = client.bounded(acknowledgedBy(kind.acquire(ask), request))
   // the key of a writer that also reads lives as long as its longest read
   writer?.asksFor(leaseMillis, sentAt)
   client.underWay++

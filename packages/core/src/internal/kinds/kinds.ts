@@ -76,6 +76,11 @@ export interface LockProtocol {
    * members' queues may differ, so that nobody's turn would come.
    */
   readonly queued: boolean
+  /**
+   * Whether a release hands the lock to the client that has waited longest, where the store can: a client that waits, and does not poll, has a
+   * place in Redis, on each side of a read-write lock, under the owner id with which it asks until it is granted.
+   */
+  readonly handsOver: boolean
   /** Whether each grant has a fencing token and leaves it in Redis. */
   readonly hasTokens: boolean
   /** Whether they are Redisson's counter, and not the server's time. */
@@ -97,20 +102,17 @@ export interface LockProtocol {
   readonly forceRelease: (keys: LockKeys, publish: string, owners: ReadonlyArray<string>) => StoreCommand<number>
 }
 
-/**
- * Whether a release hands the lock to the client that has waited longest: a client that waits, and does not poll, has a place in Redis, on
- * each side of a read-write lock, under the owner id with which it asks until it is granted.
- */
+/** Whether a release hands the lock over. */
 export const handsOver = ({ client, kind }: Pick<OwnerRef, "client" | "kind">): boolean =>
-  !kind.queued && kind.mode !== "permit" && client.store.handsOver
+  kind.handsOver && client.store.handsOver
 
 /** Whether one command may acquire or release it together with other locks of its client. */
 export const goesTogether = ({ client, kind }: Pick<OwnerRef, "client" | "kind">): boolean =>
   kind.mode === "exclusive" && !kind.queued && !kind.countsTokens && !client.isQuorum
 
 /** Whether a client that waits takes a place, for a release to hand the lock over to it; one that polls would not hear of that. */
-export const takesPlaces = (ownerRef: Pick<OwnerRef, "client" | "kind">): boolean =>
-  ownerRef.kind.backoff === undefined && handsOver(ownerRef)
+export const takesPlaces = ({ client, kind }: Pick<OwnerRef, "client" | "kind">): boolean =>
+  kind.backoff === undefined && kind.handsOver && client.store.handsOver
 
 /** How a release hands the lock over; undefined if it does not. */
 export const handOverTerms = (ownerRef: OwnerRef): HandOverTerms | undefined =>
@@ -151,6 +153,7 @@ export const reentrant: LockProtocol = {
   reentrant: true,
   isLeased: true,
   queued: false,
+  handsOver: true,
   hasTokens: true,
   countsTokens: false,
   backoff: undefined,
@@ -213,6 +216,7 @@ export const fair: LockProtocol = {
   name: "fair",
   title: "FairLock",
   queued: true,
+  handsOver: false,
   channel: (keys, owner) => `${keys.channel}:${owner}`,
   acquire: (ask) => fairLock.acquire(ask, placeTermsOf(ask.client, ask.waits ? waiterTimeoutMillis : 0)),
   release: (ownerRef) => {
@@ -241,6 +245,7 @@ const side = {
   reentrant: true,
   isLeased: true,
   queued: false,
+  handsOver: true,
   hasTokens: true,
   countsTokens: false,
   backoff: undefined,
@@ -259,8 +264,6 @@ export const read = (preference: Preference): LockProtocol => ({
   renew: readWriteLock.renewRead,
   forceRelease: readWriteLock.forceReleaseRead
 })
-
-const field = (owner: string): string => `${owner}:write`
 
 /**
  * Whose place a writer takes: its own; or, where the lock is handed over to nobody and each request has another owner, its client's,
@@ -282,7 +285,7 @@ export const write: LockProtocol = {
   },
   renew: (ownerRefs, leases) =>
     lock.renew(
-      ownerRefs.map(({ keys, owner }) => ({ keys, owner: field(owner) })),
+      ownerRefs.map(({ keys, owner }) => ({ keys, owner: `${owner}:write` })),
       leases
     ),
   forceRelease: readWriteLock.forceReleaseWrite
@@ -316,6 +319,7 @@ const anyPermit = {
   mode: "permit",
   reentrant: false,
   queued: false,
+  handsOver: false,
   hasTokens: false,
   countsTokens: false,
   backoff: undefined,
