@@ -118,27 +118,8 @@ export class DueQueue<A extends Due> {
 
   /** Adds an item, or moves it after its `due` has changed. */
   put(item: A): void {
-    if (item.heapIndex === -1) {
-      item.heapIndex = this.#heap.length
-      this.#heap.push(item)
-    }
-    this.#settle(item)
-  }
-
-  remove(item: A): void {
-    const place = item.heapIndex
-    if (place === -1) return
-    item.heapIndex = -1
-    const last = this.#heap.pop()!
-    if (last !== item) {
-      last.heapIndex = place
-      this.#heap[place] = last
-      this.#settle(last)
-    }
-  }
-
-  #settle(item: A): void {
     const heap = this.#heap
+    if (item.heapIndex === -1) item.heapIndex = heap.push(item) - 1
     let place = item.heapIndex
     while (place > 0) {
       const parent = (place - 1) >> 1
@@ -155,6 +136,16 @@ export class DueQueue<A extends Due> {
       place = child
     }
     this.#move(item, place)
+  }
+
+  remove(item: A): void {
+    const place = item.heapIndex
+    if (place === -1) return
+    item.heapIndex = -1
+    const last = this.#heap.pop()!
+    if (last === item) return
+    this.#move(last, place)
+    this.put(last)
   }
 
   #move(item: A, place: number): void {
