@@ -240,17 +240,7 @@ export const nonReentrantFair: LockProtocol = {
 }
 
 /** What the two sides of Redisson's RReadWriteLock share. */
-const side = {
-  title: "ReadWriteLock",
-  reentrant: true,
-  isLeased: true,
-  queued: false,
-  handsOver: true,
-  hasTokens: true,
-  countsTokens: false,
-  backoff: undefined,
-  channel: (keys: LockKeys) => keys.readWriteChannel
-}
+const side: LockProtocol = { ...reentrant, title: "ReadWriteLock", channel: (keys) => keys.readWriteChannel }
 
 export type Preference = "writer" | "reader"
 
@@ -315,18 +305,16 @@ const never = (): never => {
   throw new Error("permits are neither acquired like locks, nor force-released")
 }
 
-const anyPermit = {
+const anyPermit: LockProtocol = {
+  ...reentrant,
   mode: "permit",
   reentrant: false,
-  queued: false,
   handsOver: false,
   hasTokens: false,
-  countsTokens: false,
-  backoff: undefined,
-  channel: (keys: LockKeys) => semaphoreChannel(keys.lock),
+  channel: (keys) => semaphoreChannel(keys.lock),
   acquire: never,
   forceRelease: never
-} as const
+}
 
 /**
  * Redisson's permit-expirable semaphore: its holds are permits with ids. The owner is the ids, joined by commas: 32 hexadecimal digits each.
@@ -336,7 +324,6 @@ export const permit = (initial: number | undefined): PermitProtocol => ({
   initial,
   name: "permit_semaphore",
   title: "PermitSemaphore",
-  isLeased: true,
   newOwner: (_client, permits) =>
     Array.from({ length: permits }, () => crypto.randomUUID().replaceAll("-", "")).join(","),
   ask: ({ client, keys, owner }, leaseMillis, wants) =>

@@ -151,7 +151,7 @@ const checkOwners = (owners: unknown): InvalidLockOptions | undefined =>
 
 /**
  * Frees a lock that these owners hold or, if none are given, whoever holds it. Returns whether it was freed. Other processes learn of the loss
- * from the server, as of any other (`hold/Tracking.ts`).
+ * from the server, as of any other (`hold/Tracking.ts`). Run it at once.
  */
 const forceRelease = (
   client: LockClient,
@@ -163,20 +163,18 @@ const forceRelease = (
   if (owners?.length === 0) return Effect.succeed(false)
   const { mode, title } = kind
   const command = kind.forceRelease(keys, client.store.publish, owners ?? [])
-  return Effect.suspend(() => {
-    const sentAt = client.now()
-    return Effect.map(runOrDescribe(client, title, command), (reply) => {
-      if (reply < 1) return false
-      for (const lease of client.leases.of(keys.lock)) {
-        // a quorum's slowest member may answer long after a waiter of ours was granted what this has freed
-        if (lease.askedAt > sentAt) continue
-        if (owners?.includes(lease.owner) === false) continue
-        // the writer's own read holds end with it
-        if (lease.kind.mode === mode || mode === "write") lease.lose("NotOwner", client.now())
-      }
-      client.lines.wake(keys.lock)
-      return true
-    })
+  const sentAt = client.now()
+  return Effect.map(runOrDescribe(client, title, command), (reply) => {
+    if (reply < 1) return false
+    for (const lease of client.leases.of(keys.lock)) {
+      // a quorum's slowest member may answer long after a waiter of ours was granted what this has freed
+      if (lease.askedAt > sentAt) continue
+      if (owners?.includes(lease.owner) === false) continue
+      // the writer's own read holds end with it
+      if (lease.kind.mode === mode || mode === "write") lease.lose("NotOwner", client.now())
+    }
+    client.lines.wake(keys.lock)
+    return true
   })
 }
 
