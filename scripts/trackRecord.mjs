@@ -830,8 +830,8 @@ const fixes = {
   },
   "shared-key": {
     file: `${internal}/store/keys.ts`,
-    fixed: "const other = untagged(key)",
-    broken: 'const other = untagged("")'
+    fixed: "const other = wholeTag.exec(key)?.[1]",
+    broken: 'const other = wholeTag.exec("")?.[1]'
   },
   "observer-throws": {
     file: `${internal}/client/LockClient.ts`,

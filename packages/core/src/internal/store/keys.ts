@@ -140,8 +140,7 @@ export const checkName = (name: unknown): InvalidLockName | undefined => {
 const foreignKey = /^redisson_lock_(?:token|queue|timeout):(.*\{.*)$/s
 
 /** The name inside the braces, if the whole name is one hash tag: Redisson derives the same keys from both. */
-const untagged = (name: string): string | undefined =>
-  name.length > 2 && name.lastIndexOf("{") === 0 && name.endsWith("}") ? name.slice(1, -1) : undefined
+const wholeTag = /^\{([^{]+)\}$/
 
 /**
  * Two names must not share a key without anybody noticing. Every key is composed of a fixed text and the name, with braces around
@@ -150,7 +149,7 @@ const untagged = (name: string): string | undefined =>
  */
 export const checkCollision = (name: string, key: string): InvalidLockName | undefined => {
   const problem = (problem: string) => new InvalidLockName({ lock: name, problem })
-  const other = untagged(key)
+  const other = wholeTag.exec(key)?.[1]
   if (other !== undefined) {
     return problem(
       `Redisson derives the same keys from it as from ${shown(other)}. Leave the braces out, or add something to them, as in ` +
@@ -159,7 +158,7 @@ export const checkCollision = (name: string, key: string): InvalidLockName | und
   }
   if (key.startsWith("redisson_lock_")) {
     const tagged = foreignKey.exec(key)?.[1]
-    if (tagged !== undefined) return problem(`it is a key of the name ${shown(untagged(tagged) ?? tagged)}`)
+    if (tagged !== undefined) return problem(`it is a key of the name ${shown(wholeTag.exec(tagged)?.[1] ?? tagged)}`)
   }
   if (key.startsWith("effect_redis_lock_")) return problem("this begins the names of keys of this library")
   return /:rwlock_timeout:\d+$/.test(key) ? problem("it is the key of a reader's hold") : undefined
