@@ -26,7 +26,6 @@ import {
   SubscriptionIdleMillis
 } from "./internal/options/ClientOptions.ts"
 import { joinQuorum } from "./internal/quorum/quorumClient.ts"
-import { checkAcknowledges } from "./internal/store/acknowledgements.ts"
 import { checkText } from "./internal/store/keys.ts"
 import { InvalidLockOptions } from "./LockError.ts"
 import * as Store from "./LockStore.ts"
@@ -124,7 +123,8 @@ const valid = <A>(checked: A | InvalidLockOptions): Effect.Effect<A, InvalidLock
   checked instanceof InvalidLockOptions ? Effect.fail(checked) : Effect.succeed(checked)
 
 const checkOptions = Effect.fnUntraced(function* (
-  given: RedisLockOptions | null
+  given: RedisLockOptions | null,
+  canAcknowledge: boolean
 ): Effect.fn.Return<ClientOptions, InvalidLockOptions> {
   const options = given ?? {}
   const keyPrefix = options.keyPrefix ?? ""
@@ -149,7 +149,10 @@ const checkOptions = Effect.fnUntraced(function* (
     tokenRetentionMillis: yield* valid(parseRetention("tokenRetention", options.tokenRetention ?? "24 hours")),
     keyPrefix,
     label,
-    acknowledge: options.acknowledge === undefined ? undefined : yield* valid(parseAcknowledge(options.acknowledge))
+    acknowledge:
+      options.acknowledge === undefined
+        ? undefined
+        : yield* valid(parseAcknowledge(options.acknowledge, canAcknowledge))
   }
 })
 
@@ -165,10 +168,8 @@ export const layerFromStore = (
   Layer.effect(
     RedisLock,
     Effect.gen(function* () {
-      const checked = yield* checkOptions(options)
       const store = yield* Store.LockStore
-      yield* valid(checkAcknowledges(store, checked))
-      return yield* makeLockClient(store, checked)
+      return yield* makeLockClient(store, yield* checkOptions(options, store.acknowledges !== undefined))
     })
   )
 

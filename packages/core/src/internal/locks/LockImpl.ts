@@ -18,10 +18,9 @@ import { type Hold, type InternalHolding, lossAround, ownHold } from "../hold/Ho
 import { CurrentOwner, HeldAround, Identity, type Lease, Owner, stillHeld } from "../hold/Lease.ts"
 import { holdersIn, inspect } from "../kinds/inspect.ts"
 import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
-import { defaultTimes, type Invalid, isInvalid, refuseMinHold, type Times, timesOf } from "../options/acquireOptions.ts"
+import { type Invalid, isInvalid, refuseMinHold, timesOf } from "../options/acquireOptions.ts"
 import { shown } from "../report/shown.ts"
 import { labelled } from "../report/spans.ts"
-import { checkAcknowledges } from "../store/acknowledgements.ts"
 import { runOrDescribe } from "../store/failures.ts"
 import { checkName, type LockKeys } from "../store/keys.ts"
 import { AnyLock, type PreparedAcquire, type PublicLock, TypeId } from "./AnyLock.ts"
@@ -75,7 +74,7 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     const at = this.resolve(fiber)
     if (isInvalid(at)) return at
     const { client } = at
-    const times = checkedTimes(client, options, this.options)
+    const times = timesOf(options, this.options, client.store.acknowledges !== undefined)
     if (isInvalid(times)) return times
     const kept = client.isQuorum
       ? refuseMinHold(times, "a lock of a quorum")
@@ -212,17 +211,6 @@ export const lockOf = <R, E, T>(lock: PublicLock<R, E, T> | string): AnyLock<R, 
   typeof lock === "object" && lock !== null && TypeId in lock
     ? (lock as AnyLock<R, E, T>)
     : (new LockImpl(lock as string, reentrant, undefined, undefined) as AnyLock<R, E, any>)
-
-/** The times of one acquisition: those of the call, else the lock's `own`, else the defaults; or why this client cannot keep them. */
-export const checkedTimes = (
-  { store }: LockClient,
-  asked: AcquireOptions | undefined,
-  own: AcquireOptions | undefined
-): Times | InvalidLockOptions => {
-  const times = timesOf(asked, own)
-  if (times === defaultTimes || isInvalid(times)) return times
-  return checkAcknowledges(store, times) ?? times
-}
 
 /** The body of a section inherits its holds, for re-entry, and has the lock's name on its log lines. */
 export const locks: Family<InternalHolding> = {

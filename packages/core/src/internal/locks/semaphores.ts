@@ -17,7 +17,6 @@ import { ownerText } from "../report/shown.ts"
 import { labelled } from "../report/spans.ts"
 import * as operations from "../store/operations/semaphore.ts"
 import type { StoreCommand } from "../store/operations/StoreOperation.ts"
-import { checkedTimes } from "./LockImpl.ts"
 import { MultiHold } from "./MultiHold.ts"
 import { resolve, Synchronizer } from "./Synchronizer.ts"
 
@@ -158,7 +157,7 @@ export const preparePermits =
     if (isInvalid(at)) return at
     const invalid = checkPermits(permits, 1) ?? checkMost(permits)
     if (invalid !== undefined) return invalid
-    const times = checkedTimes(at.client, options, undefined)
+    const times = timesOf(options, undefined, at.client.store.acknowledges !== undefined)
     if (isInvalid(times)) return times
     const identity = new Identity(fiber, undefined)
     return refuseMinHold(times, "a permit") ?? new PermitRequest(impl, at, identity, times, { permits, isHeld: true })

@@ -145,7 +145,7 @@ export interface Times {
 }
 
 /** Without any option: waits without limit, and the watchdog renews the client's own lease, which was checked with the client. */
-export const defaultTimes: Times = {
+const defaultTimes: Times = {
   waitMillis: Number.POSITIVE_INFINITY,
   leaseMillis: undefined,
   minHoldMillis: 0,
@@ -153,10 +153,11 @@ export const defaultTimes: Times = {
   acknowledge: undefined
 }
 
-/** The times of one acquisition: those of the call, else the lock's own, else the defaults. */
+/** The times of one acquisition: those of the call, else the lock's own, else the defaults; or the problem with them, also at this store. */
 export const timesOf = (
   asked: AcquireOptions | undefined,
-  own: AcquireOptions | undefined
+  own: AcquireOptions | undefined,
+  canAcknowledge = true
 ): Times | InvalidLockOptions => {
   if (asked === undefined && own === undefined) return defaultTimes
   const waitTime = asked?.waitTime ?? own?.waitTime
@@ -181,7 +182,7 @@ export const timesOf = (
   const maxHoldMillis = maxHold === undefined ? undefined : parseMaxHold(maxHold)
   if (typeof maxHoldMillis === "object") return maxHoldMillis
   const given = asked?.acknowledge ?? own?.acknowledge
-  const acknowledge = given === undefined || given === "none" ? given : parseAcknowledge(given)
+  const acknowledge = given === undefined || given === "none" ? given : parseAcknowledge(given, canAcknowledge)
   if (typeof acknowledge === "object" && "_tag" in acknowledge) return acknowledge
   return { waitMillis, leaseMillis, minHoldMillis, maxHoldMillis, acknowledge }
 }
@@ -240,8 +241,11 @@ export interface Acknowledgement {
   readonly withinMillis: number
 }
 
-/** The option `acknowledge`, checked. */
-export const parseAcknowledge = (given: AcknowledgeOptions): Acknowledgement | InvalidLockOptions => {
+/** The option `acknowledge`, checked, of a store that can wait for replicas or cannot. */
+export const parseAcknowledge = (
+  given: AcknowledgeOptions,
+  canAcknowledge: boolean
+): Acknowledgement | InvalidLockOptions => {
   if (typeof given !== "object" || given === null) {
     return new InvalidLockOptions({ option: "acknowledge", problem: `${shown(given)} is not an object` })
   }
@@ -253,7 +257,14 @@ export const parseAcknowledge = (given: AcknowledgeOptions): Acknowledgement | I
     })
   }
   const withinMillis = parseTimeout("acknowledge.within", within)
-  return typeof withinMillis === "number" ? { replicas, withinMillis } : withinMillis
+  if (typeof withinMillis !== "number") return withinMillis
+  if (canAcknowledge) return { replicas, withinMillis }
+  return new InvalidLockOptions({
+    option: "acknowledge",
+    problem:
+      "this store cannot wait for replicas. Use a layer of @effect-redis-lock/ioredis; on a quorum, give the option to the " +
+      "layers of its members"
+  })
 }
 
 /** How many replicas must have a grant while this many are `online`; at least one for `"all"` and `"majority"`. */

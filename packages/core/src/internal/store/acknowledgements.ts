@@ -11,26 +11,12 @@ import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { InvalidLockOptions, LockNotReplicated, LockStoreError, type StoreReason } from "../../LockError.ts"
+import { LockNotReplicated, LockStoreError, type StoreReason } from "../../LockError.ts"
 import { type RedisDriver, RedisDriverError, type Reply } from "../../RedisDriver.ts"
 import { type Acknowledgement, wantedOf } from "../options/acquireOptions.ts"
 import { confirm, type Grant } from "./operations/StoreOperation.ts"
 import { fromCallback, start } from "./startable.ts"
-import type { Acknowledges, Store } from "./Store.ts"
-
-/** The problem with a request or a client whose store cannot acknowledge grants. */
-export const checkAcknowledges = (
-  { acknowledges }: Pick<Store, "acknowledges">,
-  { acknowledge }: { readonly acknowledge: Acknowledgement | "none" | undefined }
-): InvalidLockOptions | undefined =>
-  acknowledge === undefined || acknowledge === "none" || acknowledges !== undefined
-    ? undefined
-    : new InvalidLockOptions({
-        option: "acknowledge",
-        problem:
-          "this store cannot wait for replicas. Use a layer of @effect-redis-lock/ioredis; on a quorum, give the option to the " +
-          "layers of its members"
-      })
+import type { Acknowledges } from "./Store.ts"
 
 type Driver = Pick<RedisDriver["Service"], "server" | "slot" | "commandTimeoutMillis"> & {
   readonly sendBlocking: NonNullable<RedisDriver["Service"]["sendBlocking"]>
