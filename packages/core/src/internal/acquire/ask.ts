@@ -20,13 +20,12 @@ import {
 } from "../kinds/kinds.ts"
 import type { Times } from "../options/acquireOptions.ts"
 import { kindOn } from "../report/telemetry.ts"
-import { acknowledgementOf } from "../store/commands.ts"
+import { acknowledgementOf, matchOutcome } from "../store/commands.ts"
 import {
   describeWrongType,
   GrantedTooLate,
   isForbidden,
   isRetryable,
-  matchOutcome,
   mayHaveRun,
   transientFailure
 } from "../store/failures.ts"

@@ -16,7 +16,8 @@ import { InternalHolding } from "../hold/Hold.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import { ownerText } from "../report/shown.ts"
 import { type SpanAttributes, traceAcquire, traceHold, traceHoldUntilClosed } from "../report/spans.ts"
-import { afterWork, matchOutcome } from "../store/failures.ts"
+import { matchOutcome } from "../store/commands.ts"
+import { afterWork } from "../store/failures.ts"
 import type { Restore } from "./ask.ts"
 
 /** A validated request. */

@@ -7,7 +7,7 @@ import { type LockReentered, LockStoreError, type LockTimeout } from "../../Lock
 import { Hold } from "../hold/Hold.ts"
 import { giveBackTurn, releaseAgainAfter, rollbackUnknown } from "../hold/rollback.ts"
 import { ownerRefOf } from "../kinds/kinds.ts"
-import { matchOutcome } from "../store/failures.ts"
+import { matchOutcome } from "../store/commands.ts"
 import { FairWaiter, type Wake } from "../wait/FairQueue.ts"
 import type { Subscription } from "../wait/Subscriptions.ts"
 import { acquireOnce, type AcquireRequest, Ask, begun, type Denial, takeOver, type Restore } from "./ask.ts"

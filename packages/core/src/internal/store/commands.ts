@@ -2,6 +2,8 @@
  * The way of a command, from top to bottom: a client sends it or not, and remembers it (closing, recent releases); a grant waits for
  * replicas (acknowledgement); the store gives it a deadline, sends it, and reads the reply.
  *
+ * What follows is up to the caller ({@link matchOutcome}).
+ *
  * Between the two halves is the seam `LockStore`: what replaces a store is sent commands by {@link runningOn}, and its own `run` may
  * be made by {@link sending}.
  */
@@ -66,6 +68,27 @@ const acknowledged = <A>(
       return grant === undefined ? Effect.succeed(reply) : Effect.as(confirm(lock, grant, wanted), reply)
     })
   )
+}
+
+/**
+ * `Effect.matchCauseEffect`, for what follows every command. Its object of handlers is an instance of a class, as is all else that is
+ * made for every acquisition and refers to much: of literals, V8 may conclude from the first hundred that they live long. From then on it
+ * makes them in the old generation, where dead ones keep alive whatever they refer to, until the next full collection.
+ */
+export const matchOutcome = <A, E, B, E2, R2, C, E3, R3>(
+  self: Effect.Effect<A, E>,
+  onSuccess: (value: A) => Effect.Effect<B, E2, R2>,
+  onFailure: (cause: Cause.Cause<E>) => Effect.Effect<C, E3, R3>
+): Effect.Effect<B | C, E2 | E3, R2 | R3> => Effect.matchCauseEffect(self, new Handlers(onSuccess, onFailure))
+
+class Handlers<S, F> {
+  readonly onSuccess: S
+  readonly onFailure: F
+
+  constructor(onSuccess: S, onFailure: F) {
+    this.onSuccess = onSuccess
+    this.onFailure = onFailure
+  }
 }
 
 /** How often a command is sent at most: it is sent again if the server's clock was not known, or was stepped. */

@@ -31,27 +31,6 @@ export const afterWork = (problem: LockLost | LockStoreError): LockLost | LockSt
   return new LockStoreError({ operation, lock, reason, mayHaveRun, workDone: true, cause })
 }
 
-/**
- * `Effect.matchCauseEffect`, for what follows every command. Its object of handlers is an instance of a class, as is all else that is
- * made for every acquisition and refers to much: of literals, V8 may conclude from the first hundred that they live long. From then on it
- * makes them in the old generation, where dead ones keep alive whatever they refer to, until the next full collection.
- */
-export const matchOutcome = <A, E, B, E2, R2, C, E3, R3>(
-  self: Effect.Effect<A, E>,
-  onSuccess: (value: A) => Effect.Effect<B, E2, R2>,
-  onFailure: (cause: Cause.Cause<E>) => Effect.Effect<C, E3, R3>
-): Effect.Effect<B | C, E2 | E3, R2 | R3> => Effect.matchCauseEffect(self, new Handlers(onSuccess, onFailure))
-
-class Handlers<S, F> {
-  readonly onSuccess: S
-  readonly onFailure: F
-
-  constructor(onSuccess: S, onFailure: F) {
-    this.onSuccess = onSuccess
-    this.onFailure = onFailure
-  }
-}
-
 /** A grant whose lease was over before it was known. */
 export class GrantedTooLate extends Error {
   /** Whether the lease is shorter than a slow round trip, so that another request would end the same way. */
