@@ -47,26 +47,25 @@ export class PermitRequest extends AcquireRequest {
 
   /** Waits for permits as long as allowed. */
   acquire(restore: Restore): Effect.Effect<PermitHold, LockTimeout | LockStoreError> {
-    const { client, keys, permits, waitMillis } = this
+    const { client, keys, permits } = this
     const key = keys.lock
+    const waits = this.waitMillis > 0
     const startedAt = client.now()
     // later requests are served later
-    if (waitMillis > 0 && client.lines.get(key, "permit")?.isAhead(permits) === true) {
+    if (waits && client.lines.get(key, "permit")?.isAhead(permits) === true) {
       return wait(this, restore, startedAt, undefined, undefined)
     }
     const messagesSeen = client.subscriptions.messagesSeen(semaphoreChannel(key), client.store.handsOver)
-    const wants = notYet(this, waitMillis > 0 ? { permits, waitedMillis: 0 } : nothing)
+    const wants = notYet(this, waits ? { permits, waitedMillis: 0 } : nothing)
     return Effect.matchCauseEffect(ask(this, restore, startedAt, wants), {
       onSuccess: ({ granted, reply }): Effect.Effect<PermitHold, LockTimeout | LockStoreError> => {
         if (granted !== undefined) return Effect.succeed(granted)
-        return waitMillis > 0
-          ? wait(this, restore, startedAt, reply, messagesSeen)
-          : gaveUp(this, startedAt, reply, undefined)
+        return waits ? wait(this, restore, startedAt, reply, messagesSeen) : gaveUp(this, startedAt, reply, undefined)
       },
       onFailure: (cause) => {
-        const failure = waitMillis > 0 ? transientFailure(cause) : undefined
+        const failure = waits ? transientFailure(cause) : undefined
         if (failure !== undefined) return wait(this, restore, startedAt, failure, messagesSeen)
-        const mayHavePlace = waitMillis > 0 && mayHaveRun(cause) && client.lines.get(key, "permit") === undefined
+        const mayHavePlace = waits && mayHaveRun(cause) && client.lines.get(key, "permit") === undefined
         return Effect.andThen(mayHavePlace ? leavePlace(client, key, true) : Effect.void, Effect.failCause(cause))
       }
     })

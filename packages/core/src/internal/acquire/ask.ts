@@ -81,8 +81,6 @@ interface AskTerms {
   readonly waits: boolean
   /** When the acquisition began, on the monotonic clock. */
   readonly startedAt: number
-  /** Whether this owner has asked before. */
-  readonly hasAsked?: boolean
   /** When its client was first denied since it was last let in, on the monotonic clock. */
   readonly deniedAt?: number | undefined
   /** Whether it takes the place of this client if it is denied. Default: true. */
@@ -117,20 +115,21 @@ export class Ask implements OwnerRef, AcquireParams {
 
   constructor(
     request: AcquireRequest,
-    { deniedAt, hasAsked = false, secret = "", startedAt, takesPlace = true, waits }: AskTerms,
-    owner = request.client.nextOwner()
+    { deniedAt, secret = "", startedAt, takesPlace = true, waits }: AskTerms,
+    /** One that may have asked before; absent for a new one. */
+    owner?: string
   ) {
     const { client, keys, kind, name } = request
     this.client = client
     this.keys = keys
     this.kind = kind
     this.name = name
-    this.owner = owner
+    this.owner = owner ?? client.nextOwner()
     this.leaseMillis = request.leaseMillis
     this.tokenKey = tokenKey(kind, keys)
     this.tokenLifeMillis = tokenLife(client, request.leaseMillis)
     this.waits = waits
-    this.hasAsked = hasAsked
+    this.hasAsked = owner !== undefined
     this.takesPlace = takesPlace
     const waitsInPlace = waits && takesPlaces(request)
     this.place = waitsInPlace && takesPlace ? this : undefined

@@ -180,9 +180,7 @@ const releaseOrWarn =
  * Whether the only problem is that the client was closed and has given everything back: the end of a scope does not report that.
  */
 const isClosed = (problems: Cause.Cause<LockLost | LockStoreError>): boolean =>
-  problems.reasons.every(
-    (reason) => reason._tag === "Fail" && reason.error._tag === "LockLost" && reason.error.reason === "ClientClosed"
-  )
+  problems.reasons.every((reason) => isLoss(reason) && reason.error.reason === "ClientClosed")
 
 /**
  * Releases where the outcome changes nothing: after a section that has failed, or at the end of a scope. Such releases follow one
@@ -352,5 +350,5 @@ const settle = <A, E>(
   )
 }
 
-const isLoss = (reason: Cause.Reason<LockLost | LockStoreError>): boolean =>
+const isLoss = (reason: Cause.Reason<LockLost | LockStoreError>): reason is Cause.Fail<LockLost> =>
   reason._tag === "Fail" && reason.error._tag === "LockLost"

@@ -159,8 +159,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     const place = hadTurn ? takePlace(this) : undefined
     // readers ask at the same time: the one that has the turn has the place
     const { deniedAt } = line
-    const terms = { waits: true, startedAt, hasAsked: place !== undefined, deniedAt, takesPlace: hadTurn }
-    const ask = new Ask(request, terms, place?.owner)
+    const ask = new Ask(request, { waits: true, startedAt, deniedAt, takesPlace: hadTurn }, place?.owner)
     this.#messagesSeen = ask.messagesSeen
     const keepUnread = () => {
       if (place !== undefined && !ask.mayHaveRun) keepPlace(line, place)
