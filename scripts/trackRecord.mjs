@@ -886,8 +886,8 @@ const fixes = {
   },
   "one-silent-server": {
     file: `${internal}/hold/ReleaseTime.ts`,
-    fixed: "!this.isShared || this.#answering.has(slotOf(lock))",
-    broken: "!this.isShared"
+    fixed: "this.#silent.size === 0 || this.#answering.has(slotOf(lock))",
+    broken: "this.#silent.size === 0"
   },
   "throwing-tracer": {
     file: `${internal}/acquire/sections.ts`,
@@ -1308,8 +1308,9 @@ const fixes = {
   },
   "defect-in-rollback": {
     file: `${internal}/hold/rollback.ts`,
-    fixed: "const reply = yield* Effect.ensuring(",
-    broken: "const reply = yield* Effect.tap("
+    fixed: "awaitRollback([client], Fiber.await(first))",
+    broken:
+      'awaitRollback([client], Effect.flatMap(Fiber.await(first), ({ _tag }) => (_tag === "Success" ? Effect.void : Effect.never)))'
   },
   "one-of-two-told": {
     file: "packages/ioredis/src/internal/clusterDriver.ts",

@@ -12,19 +12,14 @@ import type { LockRef } from "../kinds/kinds.ts"
 export class ReleaseTime {
   /** When a release last gave up, on the monotonic clock. */
   #gaveUpAt = Number.NEGATIVE_INFINITY
-  /** The slots of which a release has given up, and none was confirmed since. */
+  /** The slots of which a release has given up, and none was confirmed since: while there are any, the next have less time. */
   readonly #silent = new Set<string>()
   /** While there are any: the slots of which a release was confirmed. */
   readonly #answering = new Set<string>()
 
-  /** Whether releases may have less than the whole release timeout. */
-  get isShared(): boolean {
-    return this.#silent.size > 0
-  }
-
   /** What is left for a client that closes. */
   left({ now, options: { releaseTimeoutMillis } }: LockClient): number {
-    if (!this.isShared) return releaseTimeoutMillis
+    if (this.#silent.size === 0) return releaseTimeoutMillis
     const passed = now() - this.#gaveUpAt
     if (passed < releaseTimeoutMillis) return passed
     this.#silent.clear()
@@ -35,7 +30,7 @@ export class ReleaseTime {
   /** What is left for the release of a lock; undefined if that is the whole release timeout. */
   leftFor(lock: LockRef): number | undefined {
     const { client } = lock
-    if (!this.isShared || this.#answering.has(slotOf(lock))) return undefined
+    if (this.#silent.size === 0 || this.#answering.has(slotOf(lock))) return undefined
     const left = this.left(client)
     return left < client.options.releaseTimeoutMillis ? left : undefined
   }
@@ -56,10 +51,10 @@ export class ReleaseTime {
 
   /** The store has replied to a release. */
   answered(lock: LockRef): void {
-    if (!this.isShared) return
+    if (this.#silent.size === 0) return
     const slot = slotOf(lock)
     this.#silent.delete(slot)
-    if (this.isShared) this.#answering.add(slot)
+    if (this.#silent.size > 0) this.#answering.add(slot)
     else this.#answering.clear()
   }
 }

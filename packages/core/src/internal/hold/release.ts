@@ -4,9 +4,10 @@
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import { identity } from "effect/Function"
 import * as Option from "effect/Option"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
-import { handOverTerms, type LockRef, type OwnerRef, ownerRefOf } from "../kinds/kinds.ts"
+import { handOverTerms, type OwnerRef, ownerRefOf } from "../kinds/kinds.ts"
 import { ownerText } from "../report/shown.ts"
 import { matchOutcome } from "../store/commands.ts"
 import { isFinal, mayHaveRun, retryAfter, retryRelease } from "../store/failures.ts"
@@ -66,7 +67,7 @@ export const releaseTogether = (
     const pending = startRelease(lease, now)
     if (pending instanceof PendingRelease) {
       started.push(pending)
-      released.push({ keys: lease.keys, publish: pending.publish ?? client.store.publish, terms: handOverTerms(lease) })
+      released.push({ keys: lease.keys, publish: pending.publish, terms: handOverTerms(lease) })
     } else {
       failures.push(pending)
     }
@@ -82,19 +83,14 @@ export const releaseTogether = (
       }
       return Effect.succeed(failures)
     },
-    onFailure: (cause) =>
-      Effect.as(
-        Effect.forEach(
-          started.map((pending) => pending.retry(cause)),
-          (released) =>
-            Effect.match(released, {
-              onSuccess: () => {},
-              onFailure: (failure) => void failures.push(failure)
-            }),
-          { concurrency: "unbounded", discard: true }
-        ),
-        failures
-      )
+    onFailure: (cause) => {
+      // all, before the first of them dies of what the store has died of
+      const retried = started.map((pending) => pending.retry(cause))
+      return Effect.map(Effect.partition(retried, identity, { concurrency: "unbounded" }), ([, failed]) => [
+        ...failures,
+        ...failed
+      ])
+    }
   })
 }
 
@@ -111,8 +107,8 @@ const sentAtOnce = <A, E>(send: Effect.Effect<A, E>): Effect.Effect<A, E> => {
 /** A lock that is being freed. */
 class PendingRelease {
   readonly lease: Lease
-  /** See {@link HandOver.publish}; undefined for the store's command. */
-  readonly publish: string | undefined
+  /** See {@link HandOver.publish}. */
+  readonly publish: string
   /** Whether it leaves the lock to waiters of this process. */
   readonly isToldToNobody: boolean
   readonly #since: number
@@ -120,11 +116,12 @@ class PendingRelease {
 
   constructor(lease: Lease, since: number, handOver: HandOver | undefined) {
     this.lease = lease
-    this.publish = handOver?.publish
-    this.isToldToNobody = handOver !== undefined && handOver.publish !== lease.client.store.publish
+    const { client } = lease
+    this.publish = handOver?.publish ?? client.store.publish
+    this.isToldToNobody = this.publish !== client.store.publish
     this.#since = since
     this.#handOver = handOver
-    lease.client.underWay++
+    client.underWay++
   }
 
   /** Called with the reply. Returns the loss if the lock was not ours. */
@@ -160,7 +157,16 @@ class PendingRelease {
           if (failure.reason === "WrongType") return settle(-1)
           if (!isFinal(failure)) client.releaseTime.gaveUp(lease)
           client.background(releaseUntilConfirmed(lease, lease.overAt))
-          return Effect.fail(unconfirmed(lease, failure, outlook(lease), mayBeReleased))
+          const { cause, mayHaveRun, reason } = failure
+          return Effect.fail(
+            new LockStoreError({
+              operation: `release (${outlook(lease)})`,
+              lock: lease.name,
+              reason,
+              mayHaveRun: mayBeReleased || mayHaveRun,
+              cause
+            })
+          )
         }
       }
     )
@@ -247,7 +253,7 @@ const startRelease = (lease: Lease, now: number, since = now): PendingRelease | 
 export const staysTaken = ({ client, keptUntil = 0 }: OwnerRef): boolean => keptUntil > 0 && keptUntil > client.now()
 
 /** Sends the release of an owner once; `publish` as in {@link HandOver.publish}. */
-export const sendRelease = (
+const sendRelease = (
   ref: OwnerRef,
   publish: string = ref.client.store.publish
 ): Effect.Effect<number, LockStoreError> => {
@@ -263,13 +269,12 @@ export const sendRelease = (
 
 /** {@link sendRelease} for what may be run later, and again. */
 export const releasing = (ref: OwnerRef, publish?: string): Effect.Effect<number, LockStoreError> =>
-  Effect.suspend(() => noting(ref, sendRelease(ref, publish)))
-
-/** Notes the reply to a release, where one has given up before. */
-const noting = <A>(ref: LockRef, send: Effect.Effect<A, LockStoreError>): Effect.Effect<A, LockStoreError> => {
-  const { releaseTime } = ref.client
-  return releaseTime.isShared ? Effect.tap(send, () => Effect.sync(() => releaseTime.answered(ref))) : send
-}
+  Effect.suspend(() =>
+    Effect.map(sendRelease(ref, publish), (reply) => {
+      ref.client.releaseTime.answered(ref)
+      return reply
+    })
+  )
 
 /** The least time for a reply: the event loop may have been blocked for all that was left. */
 const leastReplyMillis = 50
@@ -322,21 +327,6 @@ export const releaseUntilConfirmed = (
       return Effect.as(warned, undefined)
     }
   )
-
-/** The error of a release that was not confirmed, with what to expect of it. */
-const unconfirmed = (
-  { name }: Lease,
-  { cause, mayHaveRun, reason }: LockStoreError,
-  expect: string,
-  mayBeReleased = false
-): LockStoreError =>
-  new LockStoreError({
-    operation: `release (${expect})`,
-    lock: name,
-    reason,
-    mayHaveRun: mayBeReleased || mayHaveRun,
-    cause
-  })
 
 /** What to expect of a release that is repeated in the background. */
 const outlook = ({ kind }: OwnerRef): string =>

@@ -1,7 +1,6 @@
 /**
  * Takes back what a request may have created: an acquisition with unknown outcome, a place in a queue.
  */
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
@@ -11,7 +10,7 @@ import { type OwnerRef, ownerRefOf, takesPlaces } from "../kinds/kinds.ts"
 import { longestPauseMillis, retryRelease } from "../store/failures.ts"
 import * as semaphore from "../store/operations/semaphore.ts"
 import type { Hold } from "./Hold.ts"
-import { releaseUntilConfirmed, releasing, sendRelease } from "./release.ts"
+import { releaseUntilConfirmed, releasing } from "./release.ts"
 
 /** How long a caller waits for its rollbacks, which continue in the background. What it ends with then need not be late for 200 ms. */
 const rollbackWaitMillis = 150
@@ -51,7 +50,7 @@ const awaitRollback = (clients: ReadonlyArray<LockClient>, rolledBack: Effect.Ef
  */
 export const rollback = (ownerRef: OwnerRef, leaseMillis: number, publish?: ""): Effect.Effect<void> =>
   inBackground(
-    ownerRef,
+    ownerRef.client,
     Effect.suspend(() => releaseUntilConfirmed(ownerRef, ownerRef.client.now() + leaseMillis, { publish }))
   )
 
@@ -62,8 +61,8 @@ export const giveBackTurn = (
   onFailure: () => void
 ): Effect.Effect<void> =>
   inBackground(
-    ownerRef,
-    Effect.andThen(after, Effect.matchCause(sendRelease(ownerRef), { onSuccess: () => {}, onFailure }))
+    ownerRef.client,
+    Effect.andThen(after, Effect.matchCause(releasing(ownerRef), { onSuccess: () => {}, onFailure }))
   )
 
 /** The shortest time for which Redis keeps a place after its last request. */
@@ -81,7 +80,7 @@ const leaving = (client: LockClient, leave: Effect.Effect<number, LockStoreError
 
 /** Gives up the place of an owner, or the lock if it has already been handed over to that owner. */
 export const giveBackPlace = (ownerRef: OwnerRef): Effect.Effect<void> =>
-  inBackground(ownerRef, leaving(ownerRef.client, releasing(ownerRef)))
+  inBackground(ownerRef.client, leaving(ownerRef.client, releasing(ownerRef)))
 
 /**
  * Gives up the place of this client among those that wait for permits. If the outcome of its last request is unknown, that may take a place
@@ -105,7 +104,7 @@ export const leavePlace = (client: LockClient, key: string, isUnsure: boolean): 
       })
     )
     // what it gives up first may be the place that an earlier request has taken
-    return isUnsure ? rollbackUntilSettled(client, left, true) : inBackground({ client }, left)
+    return isUnsure ? rollbackUntilSettled(client, left, true) : inBackground(client, left)
   })
 
 /** How a rollback of an unknown outcome goes about. */
@@ -156,14 +155,10 @@ const rollbackUntilSettled = (
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
     const lastEffectAt = client.now() + client.store.commandLifeMillis
-    const isFirstOver = Deferred.makeUnsafe<void>()
-    client.background(Effect.asVoid(Deferred.await(isFirstOver)))
+    const first = client.background(giveBack)
     client.fork(
       Effect.gen(function* () {
-        const reply = yield* Effect.ensuring(
-          giveBack,
-          Effect.sync(() => Deferred.doneUnsafe(isFirstOver, Effect.void))
-        )
+        const reply = yield* Fiber.join(first)
         // a command takes effect once; in a quorum, some members may not have been reached
         if (!client.isQuorum && !mayBeOther && reply !== undefined && reply >= 1) return
         // it was repeated for as long as it can be of use, or still is
@@ -173,7 +168,7 @@ const rollbackUntilSettled = (
         yield* giveBack
       })
     )
-    return awaitRollback([client], Deferred.await(isFirstOver))
+    return awaitRollback([client], Fiber.await(first))
   })
 
 /**
@@ -198,9 +193,9 @@ export const releaseAgainAfter = ({ lease }: Hold, until: number, leaseMillis: n
 
 /** Takes back a hold that nobody has been given: a re-entry that has failed, or an unannounced election. */
 export const rollbackHold = (hold: Hold): Effect.Effect<void> =>
-  Effect.suspend(() => inBackground(hold.lease, Effect.ignore(hold.releaseNow())))
+  Effect.suspend(() => inBackground(hold.lease.client, Effect.ignore(hold.releaseNow())))
 
-const inBackground = ({ client }: Pick<OwnerRef, "client">, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
+const inBackground = (client: LockClient, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
   Effect.suspend(() => awaitRollback([client], Fiber.await(client.background(effect))))
 
 /** Releases what a `MultiLock` of these clients has acquired before it failed, or gives it back for a while. */
