@@ -80,18 +80,16 @@ export class HeldLeases extends PassingMap<string, Lease> {
     const { lock } = lease.keys
     const { alongside } = lease
     lease.alongside = undefined
-    const latest = this.get(lock)
-    if (latest === lease) {
+    let other = this.get(lock)
+    if (other === lease) {
       if (alongside === undefined) this.delete(lock)
       else this.set(lock, alongside)
       return true
     }
-    for (let other = latest; other !== undefined; other = other.alongside) {
-      if (other.alongside !== lease) continue
-      other.alongside = alongside
-      return true
-    }
-    return false
+    while (other !== undefined && other.alongside !== lease) other = other.alongside
+    if (other === undefined) return false
+    other.alongside = alongside
+    return true
   }
 
   /** Those of one lock, oldest first: a copy, because checking a lease may find it lost and remove it. */

@@ -84,12 +84,6 @@ const look = <A, E>(holding: InternalHolding, f: () => Effect.Effect<A, E>): Eff
     return f()
   })
 
-interface HoldTerms {
-  readonly identity: Identity
-  /** Whether the watchdog renews for it. */
-  readonly isRenewed: boolean
-}
-
 /**
  * One hold within a lease: the outermost acquisition or a re-entry.
  */
@@ -98,9 +92,10 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
   readonly renewed: boolean
   by: Identity
   released = false
+  /** Whether its release left the lock to other holds: a loss after that is none of its own. */
   outlived = false
 
-  constructor(lease: Lease, { identity, isRenewed }: HoldTerms) {
+  constructor(lease: Lease, { identity, isRenewed }: { readonly identity: Identity; readonly isRenewed: boolean }) {
     super()
     this.lease = lease
     this.renewed = isRenewed
@@ -166,8 +161,9 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
     const { lease } = this
     const { now } = lease.client
     const since = now()
-    const lost = lease.holds > 1 ? lease.checkLost(since) : undefined
-    if (lost !== undefined || lease.holds === 1 || lease.outermost !== this) return this.#end(since, lost)
+    if (lease.holds === 1) return this.#end(since)
+    const lost = lease.checkLost(since)
+    if (lost !== undefined || lease.outermost !== this) return this.#end(since, lost)
     // until the answer it counts, so that no release comes before
     return Effect.matchCauseEffect(checkHeld(lease), {
       // a loss that has come meanwhile is none of its own
@@ -179,7 +175,7 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
   #end(since: number, lost?: LockLost): Effect.Effect<void, LockLost | LockStoreError> {
     const { lease } = this
     lease.remove(this)
-    if (lease.holds === 0) return free(lease, since)
+    if (lease.outermost === undefined) return free(lease, since)
     if (lost !== undefined) return Effect.fail(lost)
     this.outlived = true
     lease.client.watchdog.reschedule(lease)

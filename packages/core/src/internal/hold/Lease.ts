@@ -32,8 +32,6 @@ export interface LeaseEntry {
   /** Whether the watchdog renews for it. */
   readonly renewed: boolean
   released: boolean
-  /** Whether its release left the lock to other holds: a loss after that is none of its own. */
-  outlived: boolean
 }
 
 /** What Redis has granted. */
@@ -67,7 +65,7 @@ export class Lease implements Due, OwnerRef {
    * Its holds, outermost first: from when their commands are sent until they begin to release. Redis does not know how many there are: an
    * owner id belongs to one lease, so nobody else can re-enter it. Few locks are ever re-entered.
    */
-  #first: LeaseEntry | undefined = undefined
+  outermost: LeaseEntry | undefined = undefined
   #others: Array<LeaseEntry> | undefined = undefined
   /** The write lock under which it reads. */
   writer: Lease | undefined = undefined
@@ -133,18 +131,13 @@ export class Lease implements Due, OwnerRef {
 
   /** How many holds there are, re-entries included. */
   get holds(): number {
-    return this.#first === undefined ? 0 : 1 + (this.#others?.length ?? 0)
-  }
-
-  /** The first of its holds that has not ended. */
-  get outermost(): LeaseEntry | undefined {
-    return this.#first
+    return this.outermost === undefined ? 0 : 1 + (this.#others?.length ?? 0)
   }
 
   /** The first hold for which `f` returns true. */
   find(f: (hold: LeaseEntry) => boolean): LeaseEntry | undefined {
-    const first = this.#first
-    return first !== undefined && f(first) ? first : this.#others?.find(f)
+    const { outermost } = this
+    return outermost !== undefined && f(outermost) ? outermost : this.#others?.find(f)
   }
 
   /** When it is lost without another renewal, or in spite of one: at its deadline, or when it has been held for its `maxHold`. */
@@ -173,14 +166,12 @@ export class Lease implements Due, OwnerRef {
     if (this.unconfirmed === undefined || this.renewals === 0) return false
     if (this.#listening === undefined) {
       const listening = (this.#listening = Deferred.makeUnsafe<void>())
+      const listened = () => {
+        this.client.inOwnTurn(() => this.checkLost(this.client.now()))
+        Deferred.doneUnsafe(listening, Effect.void)
+      }
       // between two timers the event loop reads
-      setTimeout(() => setTimeout(() => Deferred.doneUnsafe(listening, Effect.void)))
-      this.client.fork(
-        Effect.andThen(
-          Deferred.await(listening),
-          Effect.sync(() => void this.checkLost(this.client.now()))
-        )
-      )
+      setTimeout(() => setTimeout(listened))
     }
     return !Deferred.isDoneUnsafe(this.#listening)
   }
@@ -285,14 +276,14 @@ export class Lease implements Due, OwnerRef {
    * as the lease, whatever the `maxHold`.
    */
   fix(): void {
-    if (this.heldUntil === undefined || this.#first?.renewed !== false) return
+    if (this.heldUntil === undefined || this.outermost?.renewed !== false) return
     this.heldUntil = Math.max(this.heldUntil, this.deadline)
   }
 
   /** Counts a hold: the outermost, which Redis has granted, or a re-entry whose command is about to be sent. */
   add<H extends LeaseEntry>(hold: H): H {
     if (hold.renewed) this.renewedHolds++
-    if (this.#first === undefined) this.#first = hold
+    if (this.outermost === undefined) this.outermost = hold
     else (this.#others ??= []).push(hold)
     return hold
   }
@@ -301,7 +292,7 @@ export class Lease implements Due, OwnerRef {
   remove(hold: LeaseEntry): void {
     if (hold.renewed) this.renewedHolds--
     const others = this.#others ?? []
-    if (hold === this.#first) this.#first = others.shift()
+    if (hold === this.outermost) this.outermost = others.shift()
     else others.splice(others.indexOf(hold), 1)
   }
 
