@@ -463,8 +463,8 @@ class LivenessWorld {
       yield* Effect.sleep(Math.max(...this.servers.map(forgottenAfter)))
       for (const service of services) {
         const { lines, watchdog } = service as unknown as LockClient
-        if (lines.size + watchdog.size > 0) {
-          yield* this.fail(`left behind: ${lines.size} queues, ${watchdog.size} holdings`)
+        if (lines.size + watchdog.leases.length > 0) {
+          yield* this.fail(`left behind: ${lines.size} queues, ${watchdog.leases.length} holdings`)
         }
       }
       for (const server of this.servers) {

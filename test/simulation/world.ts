@@ -542,7 +542,7 @@ class World {
           const left = {
             lines: lines.size,
             fairQueues: lines.fairQueues.size,
-            holdings: watchdog.size
+            holdings: watchdog.leases.length
           }
           if (Object.values(left).some((size) => size > 0)) this.fail(`left behind: ${JSON.stringify(left)}`)
         }

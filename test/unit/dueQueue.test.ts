@@ -32,7 +32,7 @@ it.effect.prop(
           queue.put(target)
           model.add(target)
         }
-        assert.strictEqual(queue.size, model.size)
+        assert.strictEqual(queue.items.length, model.size)
         assert.strictEqual(queue.first?.due, model.size === 0 ? undefined : Math.min(...[...model].map((it) => it.due)))
       }
     }),

@@ -22,11 +22,13 @@ onBothStores("what the watchdog knows", (it) => {
       const client = (yield* RedisLock.RedisLock) as unknown as LockClient
       const worker = Effect.gen(function* () {
         for (let i = 0; i < 200; i++) {
-          yield* Effect.sync(() => assert.isAtLeast(client.watchdog.size, 1)).pipe(Lock.withLockIfAvailable(lock))
+          yield* Effect.sync(() => assert.isAtLeast(client.watchdog.leases.length, 1)).pipe(
+            Lock.withLockIfAvailable(lock)
+          )
         }
       })
       yield* Effect.forEach(Array.from({ length: 16 }), () => worker, { concurrency: "unbounded" })
-      assert.strictEqual(client.watchdog.size, 0)
+      assert.strictEqual(client.watchdog.leases.length, 0)
     }).pipe(otherClient)
   )
 
@@ -38,10 +40,10 @@ onBothStores("what the watchdog knows", (it) => {
       Effect.gen(function* () {
         const lock = ReadWriteLock.make(freshName("redisson")).readLock
         const client = (yield* RedisLock.RedisLock) as unknown as LockClient
-        const watched = Effect.sync(() => client.watchdog.size)
+        const watched = Effect.sync(() => client.watchdog.leases.length)
         const inner = nested ? Lock.withLock(watched, lock) : watched
         assert.strictEqual(yield* Lock.withLock(inner, lock), 1)
-        assert.strictEqual(client.watchdog.size, 0)
+        assert.strictEqual(client.watchdog.leases.length, 0)
       })
     )
   }

@@ -18,7 +18,7 @@ const assertAllIdle = (service: Service, index: number) =>
     yield* as(service)(assertIdle(index))
     for (const quorum of (service as unknown as LockClient).quorumClients.values()) {
       assert.strictEqual(quorum.lines.size, 0, `a waiter of a quorum is left after ${index}`)
-      assert.strictEqual(quorum.watchdog.size, 0, `a holding of a quorum is left after ${index}`)
+      assert.strictEqual(quorum.watchdog.leases.length, 0, `a holding of a quorum is left after ${index}`)
     }
   })
 

@@ -79,7 +79,7 @@ export const assertIdle = Effect.fnUntraced(function* (index: number) {
   yield* until("nothing is under way", () => client.underWay === 0 && client.overdueRollbacks === 0)
   assert.strictEqual(client.lines.size, 0, `a waiter is left after ${index}`)
   assert.deepStrictEqual(client.leases.all, [], `a lease is kept after ${index}`)
-  assert.strictEqual(client.watchdog.size, 0, `a holding is left after ${index}`)
+  assert.strictEqual(client.watchdog.leases.length, 0, `a holding is left after ${index}`)
 })
 
 /** No channel of names that begin with this is left on the server, and no key but those that last: of these, each has `valueOfLasting`, if given. */

@@ -103,7 +103,7 @@ export class Tracking implements Alarm {
         this.track(mayBeShortened)
       }
     }
-    if (this.#client.watchdog.size > 0 && this.#server !== "refuses") {
+    if (this.#client.watchdog.leases.length > 0 && this.#server !== "refuses") {
       this.#client.alarms.set(this, Math.max(now + intervalMillis, this.#pausesUntil))
     }
   }

@@ -44,10 +44,6 @@ export class Watchdog implements Alarm {
     return store.slot("a") !== store.slot("b")
   }
 
-  get size(): number {
-    return this.#queue.size
-  }
-
   /** Begins to watch, or takes note of a changed deadline. */
   watch(lease: Lease): void {
     if (!lease.kind.isLeased) return
@@ -111,20 +107,14 @@ export class Watchdog implements Alarm {
     return this.#queue.items
   }
 
-  /** Serves what is due, and sets the alarm for what is due next. */
-  ring(now: number): void {
-    this.#serve(now)
-    const { first } = this.#queue
-    if (first !== undefined) this.#client.alarms.set(this, first.due)
-  }
-
   #put(lease: Lease, due: number): void {
     lease.due = due
     this.#queue.put(lease)
     if (this.heapIndex === -1 || due < this.due) this.#client.alarms.set(this, due)
   }
 
-  #serve(now: number): void {
+  /** Serves what is due, and sets the alarm for what is due next. */
+  ring(now: number): void {
     const horizon = now + this.#client.options.renewIntervalMillis * gather
     const renewals: Array<Lease> = []
     for (let next = this.#queue.first; next !== undefined; next = this.#queue.first) {
@@ -149,6 +139,8 @@ export class Watchdog implements Alarm {
     const send = (command: StoreCommand<unknown>) => Effect.ignore(this.#client.run(command))
     const records = recordsOf(renewals)
     if (records.length > 0) this.#client.fork(Effect.forEach(records, send, { concurrency: batchSize, discard: true }))
+    const { first } = this.#queue
+    if (first !== undefined) this.#client.alarms.set(this, first.due)
   }
 
   /** One command serves leases of one mode and slot, together of at most this size; `sizeOfOne` says what each counts. */

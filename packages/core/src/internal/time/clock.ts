@@ -107,10 +107,6 @@ export class DueQueue<A extends Due> {
     return this.#heap[0]
   }
 
-  get size(): number {
-    return this.#heap.length
-  }
-
   /** All items, in no order. */
   get items(): ReadonlyArray<A> {
     return this.#heap
