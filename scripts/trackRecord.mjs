@@ -123,8 +123,8 @@ const fixes = {
   },
   "loss-after-the-end": {
     file: `${internal}/hold/Hold.ts`,
-    fixed: "(lease.checkLost(now()) === undefined ? this.#end(since) : Effect.ignore(this.#end(since)))",
-    broken: "this.#end(since, lease.checkLost(now()))"
+    fixed: "(lease.checkLost() === undefined ? this.#end(since) : Effect.ignore(this.#end(since)))",
+    broken: "this.#end(since, lease.checkLost())"
   },
   "silent-check": {
     file: `${internal}/hold/release.ts`,
@@ -611,12 +611,12 @@ const fixes = {
   },
   "closed-after-loss": {
     file: `${internal}/hold/release.ts`,
-    fixed: "client.background(Effect.ignore(released))",
-    broken: "client.fork(Effect.ignore(released))"
+    fixed: "client.background(Effect.ignore(retryRelease(",
+    broken: "client.fork(Effect.ignore(retryRelease("
   },
   "overwritten-key": {
     file: `${internal}/hold/release.ts`,
-    fixed: '          if (failure.reason === "WrongType") return settle(-1)\n',
+    fixed: '        if (failure.reason === "WrongType") return settle(-1)\n',
     broken: ""
   },
   "behind-a-refusal": {
@@ -1223,7 +1223,7 @@ const fixes = {
   },
   "after-flushall": {
     file: `${internal}/acquire/ask.ts`,
-    fixed: 'for (const held of others) held.lose("NotOwner", now)\n',
+    fixed: 'for (const held of others) held.lose("NotOwner")\n',
     broken: ""
   },
   "other-names": {

@@ -14,11 +14,11 @@ testInMemory(
     const now = client.now()
     const subject = { client, kind: reentrant, name: "a", keys: new LockKeys("a") }
     const lease = Lease.granted(subject, { owner: "x:1", token: 1, sentAt: now, leaseMillis: 30_000 }, now)!
-    lease.lose("NotOwner", now)
+    lease.lose("NotOwner")
     let told = 0
     const withdraw = lease.onLost(() => told++)
     assert.strictEqual(told, 0, "not on the caller's stack")
-    lease.lose("NotOwner", now)
+    lease.lose("NotOwner")
     yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
     assert.strictEqual(told, 1)
     assert.isFalse(lease.isUnused)

@@ -7,7 +7,7 @@ const leaseOf = (lock: string) => ({ keys: { lock }, alongside: undefined }) as 
 
 for (const gone of [0, 1, 2]) {
   it(`Of three readers of one lock, number ${gone + 1} leaves, and the others stay in their order`, () => {
-    const held = new HeldLeases(() => 0)
+    const held = new HeldLeases()
     const readers = [leaseOf("a"), leaseOf("a"), leaseOf("a")]
     const other = leaseOf("b")
     for (const lease of [...readers, other]) held.add(lease)

@@ -285,15 +285,14 @@ export const grantedTooLate = (
 export const loseOthers = ({ by, lease }: Hold): boolean => {
   if (lease.alongside === undefined) return false
   const { client, keys, kind } = lease
-  const now = client.now()
   const others = client.leases.of(keys.lock).filter(
     (held) =>
       held !== lease &&
       excludes(held.kind.mode, kind.mode) &&
       // a writer may also read
       ownHold(by, held) === undefined &&
-      held.isHeld(now)
+      held.isHeld()
   )
-  for (const held of others) held.lose("NotOwner", now)
+  for (const held of others) held.lose("NotOwner")
   return others.length > 0
 }

@@ -65,7 +65,7 @@ const readUnder = (
     if (answer instanceof LockStoreError || answer.isPartial) {
       return Effect.fail(new LockStoreError({ operation: "read_lock/acquire", lock: name, reason: "NotConnected" }))
     }
-    writer.lose("NotOwner", client.now())
+    writer.lose("NotOwner")
     return Effect.undefined
   })
 }
@@ -91,7 +91,7 @@ const addHold = (
     onSuccess: ([reply]) => {
       // its other holds may have ended meanwhile, and have freed it
       if (lease.released) return Effect.andThen(rollbackHold(hold), Effect.undefined)
-      const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis) : lease.lose("NotOwner", client.now())
+      const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis) : lease.lose("NotOwner")
       if (lost !== undefined) return Effect.andThen(rollbackHold(hold), Effect.undefined)
       if (!hold.renewed) lease.fix()
       lease.keepFor(request.minHoldMillis)

@@ -75,7 +75,7 @@ export class LockClient extends OpaqueClient implements Service {
   /** Semaphores for which a wrong number of permits has been logged. */
   readonly comparedTotals = new Set<string>()
   readonly alarms: AlarmClock
-  readonly leases: HeldLeases
+  readonly leases = new HeldLeases()
   readonly watchdog: Watchdog
   readonly tracking: Tracking
   /** Monotonic time in milliseconds. */
@@ -134,7 +134,6 @@ export class LockClient extends OpaqueClient implements Service {
     this.telemetry = new Telemetry(context, isQuorum)
     this.now = monotonicMillis(Context.get(context, Clock.Clock))
     this.#report = (defect) => report(context, defect)
-    this.leases = new HeldLeases(this.now)
     this.alarms = new AlarmClock(this.now, this.#report)
     this.watchdog = new Watchdog(this)
     this.tracking = new Tracking(this)
@@ -170,7 +169,7 @@ export class LockClient extends OpaqueClient implements Service {
 
   #loseAtEnd(lease: Lease): void {
     this.toGiveBack.add(lease)
-    lease.lose("ClientClosed", this.now())
+    lease.lose("ClientClosed")
   }
 
   /** Refuses acquisitions from now on: each waiter sends one more request, and fails. */

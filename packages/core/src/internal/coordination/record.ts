@@ -128,7 +128,7 @@ export class HolderRecord {
     const attempt = Effect.flatMap(
       Effect.flatMap(holding.ensureHeld, () => run(command)),
       (reply): Effect.Effect<void, LockLost> => {
-        if (reply !== 1) return Effect.fail(lease.lose("NotOwner", now()))
+        if (reply !== 1) return Effect.fail(lease.lose("NotOwner"))
         // not before it is confirmed: what has failed must not take effect later
         if (version > (lease.record?.version ?? 0)) lease.record = { version, command }
         return Effect.void

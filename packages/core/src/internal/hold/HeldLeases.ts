@@ -46,27 +46,17 @@ export class PassingMap<K, V> {
  * alongside.
  */
 export class HeldLeases extends PassingMap<string, Lease> {
-  readonly #now: () => number
-
-  constructor(now: () => number) {
-    super()
-    this.#now = now
-  }
-
   /** The lease of this lock in this mode that the identity may re-enter. */
   find(key: string, mode: Mode, identity: Identity): Lease | undefined {
     if (!this.has(key)) return undefined
-    const now = this.#now()
     return this.of(key).find(
-      (lease) => lease.kind.mode === mode && ownHold(identity, lease) !== undefined && lease.isHeld(now)
+      (lease) => lease.kind.mode === mode && ownHold(identity, lease) !== undefined && lease.isHeld()
     )
   }
 
   /** Whether a lease of this process keeps the lock from being acquired in a mode. */
   exclude(key: string, mode: Mode): boolean {
-    if (!this.has(key)) return false
-    const now = this.#now()
-    return this.of(key).some((lease) => excludes(lease.kind.mode, mode) && lease.isHeld(now))
+    return this.has(key) && this.of(key).some((lease) => excludes(lease.kind.mode, mode) && lease.isHeld())
   }
 
   add(lease: Lease): void {

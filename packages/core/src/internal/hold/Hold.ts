@@ -122,7 +122,7 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
   get awaitLost(): Effect.Effect<never, LockLost> {
     return Effect.callback<never, LockLost>((resume) => {
       if (this.outlived) return
-      const lost = this.lease.checkLost(this.lease.client.now())
+      const lost = this.lease.checkLost()
       if (lost !== undefined) {
         resume(Effect.fail(lost))
         return
@@ -159,15 +159,14 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
     if (this.released) return Effect.void
     this.released = true
     const { lease } = this
-    const { now } = lease.client
-    const since = now()
+    const since = lease.client.now()
     if (lease.holds === 1) return this.#end(since)
     const lost = lease.checkLost(since)
     if (lost !== undefined || lease.outermost !== this) return this.#end(since, lost)
     // until the answer it counts, so that no release comes before
     return Effect.matchCauseEffect(checkHeld(lease), {
       // a loss that has come meanwhile is none of its own
-      onSuccess: () => (lease.checkLost(now()) === undefined ? this.#end(since) : Effect.ignore(this.#end(since))),
+      onSuccess: () => (lease.checkLost() === undefined ? this.#end(since) : Effect.ignore(this.#end(since))),
       onFailure: (cause) => Effect.andThen(Effect.ignore(this.#end(since, lease.lost)), Effect.failCause(cause))
     })
   }
@@ -192,8 +191,7 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
 
   checkLost(): LockLost | undefined {
     const { lease } = this
-    const now = lease.client.now()
-    return lease.checkLost(now) ?? (this.released ? lease.lossOf("Released", now) : undefined)
+    return lease.checkLost() ?? (this.released ? lease.lossOf("Released") : undefined)
   }
 }
 

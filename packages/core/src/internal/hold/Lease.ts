@@ -147,13 +147,13 @@ export class Lease implements Due, OwnerRef {
   }
 
   /** The loss, if the lock is lost: noticed earlier, or just now because its time is over. */
-  checkLost(now: number): LockLost | undefined {
+  checkLost(now = this.client.now()): LockLost | undefined {
     if (this.lost === undefined && !this.released && now >= this.endsAt && !this.#mayBeConfirmed) {
-      if (now < this.deadline) return this.lose("HeldTooLong", now)
+      if (now < this.deadline) return this.lose("HeldTooLong")
       if (this.renewals > 0) this.renewalFailure ??= new Error("a renewal was not answered before the lease had ended")
       // the watchdog should have rung before, to renew or at the deadline
       const stalled = now - Math.min(this.due, this.deadline) >= stallMillis
-      this.lose(this.renewalFailure === undefined ? "Expired" : "RenewalFailed", now, stalled)
+      this.lose(this.renewalFailure === undefined ? "Expired" : "RenewalFailed", stalled)
     }
     return this.lost
   }
@@ -167,7 +167,7 @@ export class Lease implements Due, OwnerRef {
     if (this.#listening === undefined) {
       const listening = (this.#listening = Deferred.makeUnsafe<void>())
       const listened = () => {
-        this.client.inOwnTurn(() => this.checkLost(this.client.now()))
+        this.client.inOwnTurn(() => this.checkLost())
         Deferred.doneUnsafe(listening, Effect.void)
       }
       // between two timers the event loop reads
@@ -195,7 +195,7 @@ export class Lease implements Due, OwnerRef {
   /** Waits until it can be told whether it is lost; undefined if that can be told now, as nearly always. */
   get listening(): Effect.Effect<void> | undefined {
     if (this.unconfirmed === undefined) return undefined
-    this.checkLost(this.client.now())
+    this.checkLost()
     const listening = this.#listening
     return listening === undefined || Deferred.isDoneUnsafe(listening) ? undefined : Deferred.await(listening)
   }
@@ -206,28 +206,29 @@ export class Lease implements Due, OwnerRef {
     return this.checkLost(now) !== undefined || (now >= this.endsAt && !this.released)
   }
 
-  isHeld(now: number): boolean {
-    return !this.released && this.checkLost(now) === undefined
+  isHeld(): boolean {
+    return !this.released && this.checkLost() === undefined
   }
 
   /** Records the loss, stops the renewal and notifies everything that depends on the lock. */
-  lose(reason: Loss, now: number, stalled = false): LockLost {
+  lose(reason: Loss, stalled = false): LockLost {
     if (this.lost !== undefined) return this.lost
+    const lost = this.lossOf(reason, stalled)
     // the release in flight finds out whether it was lost, and counts the loss
-    if (this.released) return this.lossOf(reason, now, stalled)
-    const lost = (this.lost = this.lossOf(reason, now, stalled))
-    if (this.client.forget(this, now)) this.client.telemetry.of(this.kind.name).lost[reason]++
+    if (this.released) return lost
+    this.lost = lost
+    if (this.client.forget(this, this.client.now())) this.client.telemetry.of(this.kind.name).lost[reason]++
     for (const listener of this.#listeners ?? []) this.client.inOwnTurn(listener)
     this.client.lines.wake(this.keys.lock)
     return lost
   }
 
-  lossOf(reason: LossReason, now: number, stalled = false): LockLost {
+  lossOf(reason: LossReason, stalled = false): LockLost {
     return new LockLost({
       lock: this.name,
       owner: ownerText(this.owner),
       reason,
-      late: Duration.millis(Math.max(0, now - this.deadline)),
+      late: Duration.millis(Math.max(0, this.client.now() - this.deadline)),
       ...(stalled ? { stalled } : undefined),
       ...(this.kind.mode === "permit"
         ? { permits: (this as OwnerRef).permits ?? this.owner.split(",").length }

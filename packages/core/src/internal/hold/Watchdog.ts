@@ -88,7 +88,7 @@ export class Watchdog implements Alarm {
 
   /** Checks at once that Redis still has these leases. A lease that is there keeps its length, and the time of its next renewal. */
   verify(leases: ReadonlyArray<Lease>): void {
-    this.inBatches(held(leases, this.#client.now()), batchSize, (batch) => this.#verify(batch, 0))
+    this.inBatches(held(leases), batchSize, (batch) => this.#verify(batch, 0))
   }
 
   /**
@@ -96,7 +96,7 @@ export class Watchdog implements Alarm {
    */
   verifyLength(leases: ReadonlyArray<Lease>): void {
     const now = this.#client.now()
-    this.inBatches(held(leases, now), batchSize, (batch) => {
+    this.inBatches(held(leases), batchSize, (batch) => {
       const lengths = batch.map((lease) => Math.max(0, leaseUntil(lease.deadline, now)))
       for (let i = 0; i < batch.length; i++) batch[i]!.asksFor(lengths[i]!, now)
       this.#verify(batch, lengths)
@@ -170,7 +170,7 @@ export class Watchdog implements Alarm {
         onSuccess: (replies) => {
           for (let i = 0; i < batch.length; i++) {
             const lease = batch[i]!
-            if (replies[i] === 0 && !lease.released) lease.lose("NotOwner", this.#client.now())
+            if (replies[i] === 0 && !lease.released) lease.lose("NotOwner")
           }
         },
         onFailure: () => {
@@ -188,7 +188,7 @@ export class Watchdog implements Alarm {
       this.#renew([lease], now(), leaseMillis, (exit) => {
         const [reply] = Exit.isSuccess(exit) ? exit.value : []
         if (reply === 1 && !isRenewed) lease.fix()
-        if (reply === 0) resume(Effect.fail(lease.lose("NotOwner", now())))
+        if (reply === 0) resume(Effect.fail(lease.lose("NotOwner")))
         else resume(Effect.asVoid(exit))
       })
       return { cancel: () => {} }
@@ -218,7 +218,7 @@ export class Watchdog implements Alarm {
         // released or lost while the renewal was under way: its reply means nothing
         if (lease.released || lease.lost !== undefined) continue
         if (Exit.isFailure(exit)) this.#failed(lease, Cause.squash(exit.cause), goApart)
-        else if (exit.value[i] === 0) lease.lose("NotOwner", this.#client.now())
+        else if (exit.value[i] === 0) lease.lose("NotOwner")
         else if (exit.value[i] === undecided) this.#failed(lease, new Error(noMajority))
         else if (lease.confirm(sentAt, leaseMillis) === undefined) {
           lease.renewals--
@@ -262,5 +262,5 @@ const isUnserved = (cause: Cause.Cause<unknown>): boolean => {
 export const recordsOf = (leases: ReadonlyArray<Lease>): ReadonlyArray<StoreCommand<unknown>> =>
   leases.flatMap(({ record }) => record?.command ?? [])
 
-const held = (leases: ReadonlyArray<Lease>, now: number): ReadonlyArray<Lease> =>
-  leases.filter((lease) => lease.checkLost(now) === undefined)
+const held = (leases: ReadonlyArray<Lease>): ReadonlyArray<Lease> =>
+  leases.filter((lease) => lease.checkLost() === undefined)

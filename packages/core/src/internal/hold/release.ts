@@ -36,10 +36,10 @@ export const free = (lease: Lease, since: number): Effect.Effect<void, LockLost 
  * while releases are cut short, as the store is away.
  */
 export const checkHeld = (lease: Lease): Effect.Effect<void, LockLost> => {
-  const { isQuorum, now, options, releaseTime, run } = lease.client
+  const { isQuorum, options, releaseTime, run } = lease.client
   if (releaseTime.leftFor(lease) !== undefined) return Effect.void
   return Effect.matchEffect(sendWithin(lease, run(lease.kind.renew([lease], 0)), options.releaseTimeoutMillis), {
-    onSuccess: ([reply]) => (reply === 0 ? Effect.fail(lease.lose("NotOwner", now())) : Effect.void),
+    onSuccess: ([reply]) => (reply === 0 ? Effect.fail(lease.lose("NotOwner")) : Effect.void),
     onFailure: (failure) => {
       // a store that refuses does answer, and a quorum was asked for a second at most
       if (failure.reason === "TimedOut" && !isQuorum) releaseTime.gaveUp(lease)
@@ -148,28 +148,25 @@ class PendingRelease {
     )
     // by the clock the lock was ours until the first attempt, so that attempt released it
     const settle = (reply: number) => orLost(this.#confirm(mayBeReleased ? 1 : reply))
-    const repeated = Effect.matchEffect(
-      retryAfter(failure, send, (pause) => client.now() + pause < until),
-      {
-        onSuccess: settle,
-        onFailure: (failure): Effect.Effect<void, LockLost | LockStoreError> => {
-          // something else lies under its name
-          if (failure.reason === "WrongType") return settle(-1)
-          if (!isFinal(failure)) client.releaseTime.gaveUp(lease)
-          client.background(releaseUntilConfirmed(lease, lease.overAt))
-          const { cause, mayHaveRun, reason } = failure
-          return Effect.fail(
-            new LockStoreError({
-              operation: `release (${outlook(lease)})`,
-              lock: lease.name,
-              reason,
-              mayHaveRun: mayBeReleased || mayHaveRun,
-              cause
-            })
-          )
-        }
+    const repeated = Effect.matchEffect(retryAfter(client, failure, send, until), {
+      onSuccess: settle,
+      onFailure: (failure): Effect.Effect<void, LockLost | LockStoreError> => {
+        // something else lies under its name
+        if (failure.reason === "WrongType") return settle(-1)
+        if (!isFinal(failure)) client.releaseTime.gaveUp(lease)
+        client.background(releaseUntilConfirmed(lease, lease.overAt))
+        const { cause, mayHaveRun, reason } = failure
+        return Effect.fail(
+          new LockStoreError({
+            operation: `release (${outlook(lease)})`,
+            lock: lease.name,
+            reason,
+            mayHaveRun: mayBeReleased || mayHaveRun,
+            cause
+          })
+        )
       }
-    )
+    })
     return Effect.ensuring(
       repeated,
       Effect.sync(() => void client.underWay--)
@@ -182,10 +179,9 @@ class PendingRelease {
     this.#handOver?.settle(Math.max(0, reply - 1))
     // after a reconnect the one that was sent again may have been first
     if (reply >= 1 || lease.client.hasGivenBack(lease.kind.release(lease, ""))) return undefined
-    const now = lease.client.now()
-    const reason = now >= lease.deadline ? "Expired" : "NotOwner"
+    const reason = lease.client.now() >= lease.deadline ? "Expired" : "NotOwner"
     lease.client.telemetry.of(lease.kind.name).lost[reason]++
-    return (lease.lost = lease.lossOf(reason, now))
+    return (lease.lost = lease.lossOf(reason))
   }
 }
 
@@ -237,8 +233,7 @@ const startRelease = (lease: Lease, now: number, since = now): PendingRelease | 
     if (lost.reason === "ClientClosed") return lost
     // What may be left of it: the drift allowance, a minority of a quorum, other permits, a place at a server that has taken over.
     // Nobody waits for the reply.
-    const released = retryRelease(releasing(lease), (pause) => client.now() + pause < lease.overAt)
-    client.background(Effect.ignore(released))
+    client.background(Effect.ignore(retryRelease(client, releasing(lease), lease.overAt)))
     return lost
   }
   client.forget(lease, now)
@@ -314,19 +309,16 @@ export const releaseUntilConfirmed = (
   over: number,
   { isForbidden = false, publish }: RepeatedTerms = {}
 ): Effect.Effect<number | undefined> =>
-  Effect.catch(
-    retryRelease(releasing(ref, publish), (pause) => ref.client.now() + pause < over),
-    (failure) => {
-      if (isForbidden && failure.reason === "NoPermission") return Effect.undefined
-      const warned = ref.kind.isLeased
-        ? Effect.annotateLogs(Effect.logWarning(`Could not release in time; ${outlook(ref)}.`, failure), {
-            [ref.kind.mode === "permit" ? "semaphore" : "lock"]: ref.name,
-            owner: ownerText(ref.owner)
-          })
-        : warnOfPermits(ref, "Could not give permits back; the semaphore has that many fewer from now on.", failure)
-      return Effect.as(warned, undefined)
-    }
-  )
+  Effect.catch(retryRelease(ref.client, releasing(ref, publish), over), (failure) => {
+    if (isForbidden && failure.reason === "NoPermission") return Effect.undefined
+    const warned = ref.kind.isLeased
+      ? Effect.annotateLogs(Effect.logWarning(`Could not release in time; ${outlook(ref)}.`, failure), {
+          [ref.kind.mode === "permit" ? "semaphore" : "lock"]: ref.name,
+          owner: ownerText(ref.owner)
+        })
+      : warnOfPermits(ref, "Could not give permits back; the semaphore has that many fewer from now on.", failure)
+    return Effect.as(warned, undefined)
+  })
 
 /** What to expect of a release that is repeated in the background. */
 const outlook = ({ kind }: OwnerRef): string =>

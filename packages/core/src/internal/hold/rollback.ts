@@ -70,8 +70,7 @@ const placeLifeMillis = 60_000
 
 /** Repeats in the background what gives up a place, for as long as Redis may keep the place. */
 const repeatLeaving = (client: LockClient, leave: Effect.Effect<number, LockStoreError>): void => {
-  const goneAt = client.now() + placeLifeMillis
-  client.fork(Effect.ignore(retryRelease(leave, (pause) => client.now() + pause < goneAt)))
+  client.fork(Effect.ignore(retryRelease(client, leave, client.now() + placeLifeMillis)))
 }
 
 /** Gives up a place; undefined if that has failed, and is repeated. */
@@ -184,9 +183,7 @@ export const releaseAgainAfter = ({ lease }: Hold, until: number, leaseMillis: n
   client.fork(
     Effect.andThen(
       Effect.sleep(left + 1),
-      Effect.suspend(() =>
-        lease.isHeld(client.now()) ? Effect.void : releaseUntilConfirmed(ownerRef, until + leaseMillis)
-      )
+      Effect.suspend(() => (lease.isHeld() ? Effect.void : releaseUntilConfirmed(ownerRef, until + leaseMillis)))
     )
   )
 }

@@ -170,7 +170,7 @@ const forceRelease = (
       if (lease.askedAt > sentAt) continue
       if (owners?.includes(lease.owner) === false) continue
       // the writer's own read holds end with it
-      if (lease.kind.mode === mode || mode === "write") lease.lose("NotOwner", client.now())
+      if (lease.kind.mode === mode || mode === "write") lease.lose("NotOwner")
     }
     client.lines.wake(keys.lock)
     return true

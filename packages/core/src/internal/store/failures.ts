@@ -155,23 +155,25 @@ export const longestPauseMillis = 1000
 
 /**
  * Sends a release until it succeeds, after pauses that grow from 50 milliseconds to a second. Its last failure is the result
- * where it cannot succeed later, or where another attempt is not worth its pause.
+ * where it cannot succeed later, or where `until`, on the monotonic clock, comes before another attempt.
  */
 export const retryRelease = <A>(
+  client: LockClient,
   send: Effect.Effect<A, LockStoreError>,
-  isWorthPause: (pauseMillis: number) => boolean,
+  until: number,
   pauseMillis = firstPauseMillis
 ): Effect.Effect<A, LockStoreError> =>
-  Effect.catch(send, (failure) => retryAfter(failure, send, isWorthPause, pauseMillis))
+  Effect.catch(send, (failure) => retryAfter(client, failure, send, until, pauseMillis))
 
 /** {@link retryRelease} for a release that was sent before, and has failed. */
 export const retryAfter = <A>(
+  client: LockClient,
   failure: LockStoreError,
   send: Effect.Effect<A, LockStoreError>,
-  isWorthPause: (pauseMillis: number) => boolean,
+  until: number,
   pauseMillis = firstPauseMillis
 ): Effect.Effect<A, LockStoreError> => {
-  if (isFinal(failure) || !isWorthPause(pauseMillis)) return Effect.fail(failure)
-  const again = retryRelease(send, isWorthPause, Math.min(pauseMillis * 2, longestPauseMillis))
+  if (isFinal(failure) || client.now() + pauseMillis >= until) return Effect.fail(failure)
+  const again = retryRelease(client, send, until, Math.min(pauseMillis * 2, longestPauseMillis))
   return Effect.andThen(Effect.sleep(pauseMillis), again)
 }
