@@ -318,17 +318,6 @@ export class Lease implements Due, OwnerRef {
 export const inOwnTurn = (client: LockClient): Effect.Effect<void> =>
   Effect.callback((resume) => client.inOwnTurn(() => resume(Effect.void)))
 
-/** A release that may hand the lock to a waiter of this process. */
-export interface HandOver {
-  /**
-   * The command that notifies other clients; or the owner of this one that the lock is left to, under which its next waiter asks; empty to
-   * leave it free and notify nobody.
-   */
-  readonly publish: string
-  /** Called with the reply: the number of clients that the release has woken. */
-  readonly settle: (listeners: number) => void
-}
-
 /**
  * The sections that this process has had in a row, because each release left the lock to its next waiter. Each lease carries them on to
  * the next: between two of them there may be no waiter, and no queue.

@@ -14,7 +14,7 @@ import { isFinal, mayHaveRun, retryAfter, retryRelease } from "../store/failures
 import * as lock from "../store/operations/lock.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import { start } from "../store/startable.ts"
-import type { HandOver, Lease, LeaseEntry } from "./Lease.ts"
+import type { Lease, LeaseEntry } from "./Lease.ts"
 
 /** Frees the lock, whose last hold has ended: the release timeout runs `since` then. */
 export const free = (lease: Lease, since: number): Effect.Effect<void, LockLost | LockStoreError> => {
@@ -26,7 +26,7 @@ export const free = (lease: Lease, since: number): Effect.Effect<void, LockLost 
   const left = since + client.options.releaseTimeoutMillis - now
   return matchOutcome(
     sendWithin(lease, pending.isToldToNobody ? sentAtOnce(send) : send, left),
-    (reply) => orLost(pending.confirm(reply)),
+    (reply) => pending.confirm(reply),
     (cause) => pending.retry(cause)
   )
 }
@@ -75,23 +75,14 @@ export const releaseTogether = (
   if (started.length === 0) return Effect.succeed(failures)
   const run = client.run(multiLock.release(released, owner))
   const send = started.some(({ isToldToNobody }) => isToldToNobody) ? sentAtOnce(run) : run
-  return Effect.matchCauseEffect(sendWithin(first.lease, send, client.options.releaseTimeoutMillis), {
-    onSuccess: (reply) => {
-      for (let i = 0; i < started.length; i++) {
-        const lost = started[i]!.confirm(typeof reply === "number" ? reply : reply[i]!)
-        if (lost !== undefined) failures.push(lost)
-      }
-      return Effect.succeed(failures)
-    },
-    onFailure: (cause) => {
-      // all, before the first of them dies of what the store has died of
-      const retried = started.map((pending) => pending.retry(cause))
-      return Effect.map(Effect.partition(retried, identity, { concurrency: "unbounded" }), ([, failed]) => [
-        ...failures,
-        ...failed
-      ])
-    }
+  const settled = Effect.matchCause(sendWithin(first.lease, send, client.options.releaseTimeoutMillis), {
+    onSuccess: (reply) => started.map((pending, i) => pending.confirm(typeof reply === "number" ? reply : reply[i]!)),
+    // all, before the first of them dies of what the store has died of
+    onFailure: (cause) => started.map((pending) => pending.retry(cause))
   })
+  return Effect.flatMap(settled, (all) =>
+    Effect.map(Effect.partition(all, identity, { concurrency: "unbounded" }), ([, failed]) => [...failures, ...failed])
+  )
 }
 
 /**
@@ -102,6 +93,17 @@ const sentAtOnce = <A, E>(send: Effect.Effect<A, E>): Effect.Effect<A, E> => {
   const outcome = Deferred.makeUnsafe<A, E>()
   start(send, (exit) => void Deferred.doneUnsafe(outcome, exit))
   return Deferred.await(outcome)
+}
+
+/** A release that may hand the lock to a waiter of this process. */
+export interface HandOver {
+  /**
+   * The command that notifies other clients; or the owner of this one that the lock is left to, under which its next waiter asks; empty to
+   * leave it free and notify nobody.
+   */
+  readonly publish: string
+  /** Called with the reply: the number of clients that the release has woken. */
+  readonly settle: (listeners: number) => void
 }
 
 /** A lock that is being freed. */
@@ -124,8 +126,8 @@ class PendingRelease {
     client.underWay++
   }
 
-  /** Called with the reply. Returns the loss if the lock was not ours. */
-  confirm(reply: number): LockLost | undefined {
+  /** Called with the reply. Fails with the loss if the lock was not ours. */
+  confirm(reply: number): Effect.Effect<void, LockLost> {
     this.lease.client.underWay--
     return this.#confirm(reply)
   }
@@ -147,7 +149,7 @@ class PendingRelease {
       (cause) => Effect.sync(() => void (mayBeReleased ||= mayHaveReleased(cause)))
     )
     // by the clock the lock was ours until the first attempt, so that attempt released it
-    const settle = (reply: number) => orLost(this.#confirm(mayBeReleased ? 1 : reply))
+    const settle = (reply: number) => this.#confirm(mayBeReleased ? 1 : reply)
     const repeated = Effect.matchEffect(retryAfter(client, failure, send, until), {
       onSuccess: settle,
       onFailure: (failure): Effect.Effect<void, LockLost | LockStoreError> => {
@@ -173,20 +175,17 @@ class PendingRelease {
     )
   }
 
-  #confirm(reply: number): LockLost | undefined {
+  #confirm(reply: number): Effect.Effect<void, LockLost> {
     const { lease } = this
     lease.client.releaseTime.answered(lease)
     this.#handOver?.settle(Math.max(0, reply - 1))
     // after a reconnect the one that was sent again may have been first
-    if (reply >= 1 || lease.client.hasGivenBack(lease.kind.release(lease, ""))) return undefined
+    if (reply >= 1 || lease.client.hasGivenBack(lease.kind.release(lease, ""))) return Effect.void
     const reason = lease.client.now() >= lease.deadline ? "Expired" : "NotOwner"
     lease.client.telemetry.of(lease.kind.name).lost[reason]++
-    return (lease.lost = lease.lossOf(reason))
+    return Effect.fail((lease.lost = lease.lossOf(reason)))
   }
 }
-
-const orLost = (lost: LockLost | undefined): Effect.Effect<void, LockLost> =>
-  lost === undefined ? Effect.void : Effect.fail(lost)
 
 /** Whether a try that failed so may have freed the lock: not where something else lies under its name, on a quorum at a majority. */
 const mayHaveReleased = (failed: Cause.Cause<LockStoreError>): boolean =>
