@@ -9,15 +9,11 @@
 -- reply      per key: 1 extended, 0 not held by this owner
 --@urgent
 
-local text = ARGV[1]
-local lease = tonumber(text)
-local own = #ARGV > #KEYS + 1 and #KEYS + 1
+local has_own = #ARGV > #KEYS + 1
 local replies = {}
 for i, lock in ipairs(KEYS) do
-  if own then
-    text = ARGV[own + i]
-    lease = tonumber(text)
-  end
+  local text = has_own and ARGV[#KEYS + 1 + i] or ARGV[1]
+  local lease = tonumber(text)
   -- pcall: a foreign type at one name must not stop the others
   if redis.pcall('HEXISTS', lock, ARGV[i + 1]) == 1 then
     local left = redis.call('PTTL', lock)

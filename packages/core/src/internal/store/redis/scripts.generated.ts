@@ -182,8 +182,8 @@ export const scripts = {
     isUrgent: true,
     isTracked: false,
     hasDeadline: false,
-    sha1: "6b1555e60f607480a2d7952ce4d80ea5e075f4b4",
-    lua: "local text = ARGV[1]\nlocal lease = tonumber(text)\nlocal own = #ARGV > #KEYS + 1 and #KEYS + 1\nlocal replies = {}\nfor i, lock in ipairs(KEYS) do\n  if own then\n    text = ARGV[own + i]\n    lease = tonumber(text)\n  end\n  if redis.pcall('HEXISTS', lock, ARGV[i + 1]) == 1 then\n    local left = redis.call('PTTL', lock)\n    if left < lease and lease > 0 then\n      redis.call('PEXPIRE', lock, text)\n    end\n    replies[i] = 1\n  else\n    replies[i] = 0\n  end\nend\nreturn replies"
+    sha1: "3956559458f20a4c7377125a15f1e0871d7fc4ef",
+    lua: "local has_own = #ARGV > #KEYS + 1\nlocal replies = {}\nfor i, lock in ipairs(KEYS) do\n  local text = has_own and ARGV[#KEYS + 1 + i] or ARGV[1]\n  local lease = tonumber(text)\n  if redis.pcall('HEXISTS', lock, ARGV[i + 1]) == 1 then\n    local left = redis.call('PTTL', lock)\n    if left < lease and lease > 0 then\n      redis.call('PEXPIRE', lock, text)\n    end\n    replies[i] = 1\n  else\n    replies[i] = 0\n  end\nend\nreturn replies"
   },
   "multi_lock/acquire": {
     name: "multi_lock/acquire",
