@@ -901,8 +901,8 @@ const fixes = {
   },
   "ended-sections-around": {
     file: `${internal}/locks/LockImpl.ts`,
-    fixed: "let inner = stillHeld(sections)",
-    broken: "let inner = sections ?? stillHeld(sections)"
+    fixed: "sectionsInside(holds, sections)",
+    broken: "[...holds, ...sections]"
   },
   "never-held": {
     file: `${internal}/client/LockClient.ts`,

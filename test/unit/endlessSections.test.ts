@@ -55,9 +55,7 @@ for (const [kind, section] of Object.entries(kinds)) {
           const body = Effect.gen(function* () {
             yield* Deferred.succeed(entered, undefined)
             yield* Deferred.await(previous)
-            let { sections: outer } = yield* CurrentOwner
-            let count = 0
-            for (; outer !== undefined; outer = outer.outer) count++
+            const { length: count } = (yield* CurrentOwner).sections
             around = Math.max(around, count, (yield* CurrentTerms).length)
             if (i === generations) return
             const begin = from(i + 1, next, ended)

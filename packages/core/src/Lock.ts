@@ -393,7 +393,7 @@ export const withLockIfAvailable: {
  * @since 0.1.0
  */
 export const withOwner = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.suspend(() => Effect.provideService(self, CurrentOwner, new Owner({}, undefined)))
+  Effect.suspend(() => Effect.provideService(self, CurrentOwner, new Owner({})))
 
 /**
  * Turns `InvalidLockName` and `InvalidLockOptions` into defects: for locks whose name and options are written in the

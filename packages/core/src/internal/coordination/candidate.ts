@@ -11,7 +11,7 @@ import type { LockLost, LockStoreError } from "../../LockError.ts"
 import * as Sections from "../acquire/sections.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import { type Hold, type InternalHolding } from "../hold/Hold.ts"
-import { CurrentOwner, HeldAround, Identity, Owner, stillHeld } from "../hold/Lease.ts"
+import { CurrentOwner, Identity, Owner, sectionsInside } from "../hold/Lease.ts"
 import { rollbackHold } from "../hold/rollback.ts"
 import { locks, prepareLock } from "../locks/LockImpl.ts"
 import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
@@ -66,7 +66,7 @@ export const withCandidate = <A, E, R, R2>(
       Effect.provideService(
         body(holding),
         CurrentOwner,
-        new Owner(explicit, new HeldAround(holding as Hold, stillHeld(sections)))
+        new Owner(explicit, sectionsInside([holding as Hold], sections))
       )
     )
     return Lock.withOwner(Sections.section(candidates, prepareCandidate(lock), section)) as Effect.Effect<

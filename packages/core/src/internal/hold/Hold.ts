@@ -57,7 +57,7 @@ export abstract class InternalHolding<out T = unknown> implements Holding<T> {
   get renewalFailure(): Effect.Effect<Option.Option<LockStoreError>> {
     return Effect.sync(() => {
       for (const { lease } of this.holds) {
-        const failure = lease.whyNotRenewed(lease.client.now())
+        const failure = lease.whyNotRenewed()
         if (failure !== undefined) return Option.some(failure)
       }
       return Option.none()
@@ -143,10 +143,8 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
       const leaseMillis =
         leaseTime === undefined ? client.options.watchdogLeaseMillis : parsePeriod("leaseTime", leaseTime, endless)
       if (typeof leaseMillis !== "number") return Effect.fail(leaseMillis)
-      const shortLease = checkLease("leaseTime", leaseMillis)
-      if (shortLease !== undefined) return Effect.fail(shortLease)
-      const lost = this.checkLost()
-      if (lost !== undefined) return Effect.fail(lost)
+      const problem = checkLease("leaseTime", leaseMillis) ?? this.checkLost()
+      if (problem !== undefined) return Effect.fail(problem)
       return Effect.andThen(client.watchdog.renew(lease, leaseMillis, this.renewed), this.ensureHeld)
     })
   }
@@ -201,19 +199,13 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
  * count: what a section has left to a fiber that outlives it belongs to that fiber alone.
  */
 export const ownHold = (identity: Identity, lease: Lease): Hold | undefined => {
-  for (let section = identity.owner.sections; section !== undefined; section = section.outer) {
-    if (section.hold.lease === lease && !section.hold.released) return section.hold as Hold
-  }
+  for (const hold of identity.owner.sections) if (hold.lease === lease && !hold.released) return hold as Hold
   return lease.find(({ by, released }) => !released && isSame(identity, by)) as Hold | undefined
 }
 
 /** The loss of the innermost section around the running code that held this lock, if the lock was lost. */
-export const lossAround = ({ owner }: Identity, lock: LockRef): LockLost | undefined => {
-  for (let section = owner.sections; section !== undefined; section = section.outer) {
-    if (isSameLock(section.hold.lease, lock)) return section.hold.lease.lost
-  }
-  return undefined
-}
+export const lossAround = ({ owner }: Identity, lock: LockRef): LockLost | undefined =>
+  owner.sections.find(({ lease }) => isSameLock(lease, lock))?.lease.lost
 
 const isSame = (identity: Identity, by: Identity): boolean =>
   identity.owner.explicit !== undefined || by.owner.explicit !== undefined

@@ -183,9 +183,10 @@ export class Lease implements Due, OwnerRef {
   }
 
   /** Why it was not renewed: the last renewal has failed, or takes longer than a tenth of the time between two. */
-  whyNotRenewed(now: number): LockStoreError | undefined {
+  whyNotRenewed(): LockStoreError | undefined {
     if (this.released) return undefined
-    const isOverdue = this.renewals > 0 && now - this.renewsSince > this.client.options.renewIntervalMillis / 10
+    const { now, options } = this.client
+    const isOverdue = this.renewals > 0 && now() - this.renewsSince > options.renewIntervalMillis / 10
     const cause = this.renewalFailure
     if (cause instanceof LockStoreError || (cause === undefined && !isOverdue)) return cause
     const operation = this.kind.mode === "permit" ? "permit_semaphore/renew" : "renew"
@@ -328,33 +329,21 @@ export interface Turns {
   readonly since: number
 }
 
-/**
- * The holds of the `withLock` sections around the running code, innermost first.
- */
-export class HeldAround {
-  readonly hold: LeaseEntry
-  readonly outer: HeldAround | undefined
-
-  constructor(hold: LeaseEntry, outer: HeldAround | undefined) {
-    this.hold = hold
-    this.outer = outer
-  }
-}
+/** The holds of `withLock` sections around the running code, innermost first. */
+type Sections = ReadonlyArray<LeaseEntry>
 
 /**
- * Without the sections that have ended: a fiber that outlives its section may begin the next one, and so on without end. Of those that have lost
- * their lock the innermost is kept, to tell of it.
+ * Those around the body of a section with these holds. Without the sections that have ended: a fiber that outlives its section may begin the next
+ * one, and so on without end. Of those that have lost their lock the innermost is kept, to tell of it.
  */
-export const stillHeld = (around: HeldAround | undefined): HeldAround | undefined => {
+export const sectionsInside = (holds: Sections, around: Sections): Sections => {
   const kept: Array<LeaseEntry> = []
-  let hasEnded = false
-  for (let next = around; next !== undefined; next = next.outer) {
-    const { lease, released } = next.hold
-    if (released && (lease.lost === undefined || kept.some((inner) => isSameLock(inner.lease, lease)))) hasEnded = true
-    else kept.push(next.hold)
+  for (const hold of around) {
+    const { lease, released } = hold
+    const isOver = released && (lease.lost === undefined || kept.some((inner) => isSameLock(inner.lease, lease)))
+    if (!isOver) kept.push(hold)
   }
-  if (!hasEnded) return around
-  return kept.reduceRight<HeldAround | undefined>((outer, hold) => new HeldAround(hold, outer), undefined)
+  return holds.concat(kept)
 }
 
 /** Whether a section under one of these leases, of the same client, hides one under the other from the code that it runs. */
@@ -364,16 +353,16 @@ export const isSameLock = (one: LockRef, other: LockRef): boolean =>
 export class Owner {
   /** Made by `Lock.withOwner`: everything below it is one owner, like a thread in Redisson. */
   readonly explicit: object | undefined
-  readonly sections: HeldAround | undefined
+  readonly sections: Sections
 
-  constructor(explicit: object | undefined, sections: HeldAround | undefined) {
+  constructor(explicit: object | undefined, sections: Sections = []) {
     this.explicit = explicit
     this.sections = sections
   }
 }
 
 export const CurrentOwner = Context.Reference<Owner>("effect-redis-lock/CurrentOwner", {
-  defaultValue: () => new Owner(undefined, undefined)
+  defaultValue: () => new Owner(undefined)
 })
 
 /**

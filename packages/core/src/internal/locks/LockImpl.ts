@@ -15,7 +15,7 @@ import { LockRequest } from "../acquire/acquire.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import { boundClient, checkService, clientIn, type LockClient, resolveAt, type Resolved } from "../client/LockClient.ts"
 import { type Hold, type InternalHolding, lossAround, ownHold } from "../hold/Hold.ts"
-import { CurrentOwner, HeldAround, Identity, type Lease, Owner, stillHeld } from "../hold/Lease.ts"
+import { CurrentOwner, Identity, type Lease, Owner, sectionsInside } from "../hold/Lease.ts"
 import { holdersIn, inspect } from "../kinds/inspect.ts"
 import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
 import { type Invalid, isInvalid, refuseMinHold, timesOf } from "../options/acquireOptions.ts"
@@ -229,10 +229,8 @@ export const locks: Family<InternalHolding> = {
     }),
   inside: (context, { holds, name }, fiber) => {
     const { explicit, sections } = fiber.getRef(CurrentOwner)
-    let inner = stillHeld(sections)
-    for (const hold of holds) inner = new HeldAround(hold, inner)
     return Context.add(
-      Context.add(context, CurrentOwner, new Owner(explicit, inner)),
+      Context.add(context, CurrentOwner, new Owner(explicit, sectionsInside(holds, sections))),
       References.CurrentLogAnnotations,
       { ...fiber.getRef(References.CurrentLogAnnotations), lock: name }
     )
