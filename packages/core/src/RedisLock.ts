@@ -10,7 +10,7 @@ import * as Layer from "effect/Layer"
 import type { AcknowledgeOptions, QuorumOptions } from "./AcquireOptions.ts"
 import { makeLockClient, RedisLock } from "./internal/client/LockClient.ts"
 import {
-  checkLease,
+  parseLease,
   parseMaxHold,
   parsePeriod,
   parseRetention,
@@ -129,11 +129,10 @@ const checkOptions = Effect.fnUntraced(function* (
   const options = given ?? {}
   const keyPrefix = options.keyPrefix ?? ""
   const label = options.label ?? defaultLabel()
-  const watchdogLeaseMillis = yield* valid(parsePeriod("watchdogLeaseTime", options.watchdogLeaseTime ?? 30_000))
+  const watchdogLeaseMillis = yield* valid(parseLease("watchdogLeaseTime", options.watchdogLeaseTime ?? 30_000))
   const fallbackIntervalMillis = yield* valid(
     parsePeriod("fallbackInterval", options.fallbackInterval ?? handOverMillis(watchdogLeaseMillis) / 2)
   )
-  yield* valid(checkLease("watchdogLeaseTime", watchdogLeaseMillis))
   yield* valid(checkText("keyPrefix", keyPrefix))
   yield* valid(checkLabel(label))
   return {

@@ -8,7 +8,7 @@ import * as Option from "effect/Option"
 import type { Holding } from "../../Holding.ts"
 import type { InvalidLockOptions, LockLost, LockStoreError } from "../../LockError.ts"
 import type { LockRef } from "../kinds/kinds.ts"
-import { checkLease, parsePeriod } from "../options/acquireOptions.ts"
+import { parseLease } from "../options/acquireOptions.ts"
 import { printsAs } from "../report/shown.ts"
 import { afterWork } from "../store/failures.ts"
 import { type Identity, isSameLock, type Lease, type LeaseEntry } from "./Lease.ts"
@@ -141,10 +141,10 @@ export class Hold extends InternalHolding<bigint> implements LeaseEntry {
       const { client } = lease
       const endless = "it must be finite; to have the lock renewed until its release, acquire it without a leaseTime"
       const leaseMillis =
-        leaseTime === undefined ? client.options.watchdogLeaseMillis : parsePeriod("leaseTime", leaseTime, endless)
+        leaseTime === undefined ? client.options.watchdogLeaseMillis : parseLease("leaseTime", leaseTime, endless)
       if (typeof leaseMillis !== "number") return Effect.fail(leaseMillis)
-      const problem = checkLease("leaseTime", leaseMillis) ?? this.checkLost()
-      if (problem !== undefined) return Effect.fail(problem)
+      const lost = this.checkLost()
+      if (lost !== undefined) return Effect.fail(lost)
       return Effect.andThen(client.watchdog.renew(lease, leaseMillis, this.renewed), this.ensureHeld)
     })
   }

@@ -2,10 +2,10 @@
  * The options of a client and of a quorum, checked, with what is derived from them.
  */
 import * as Context from "effect/Context"
-import { InvalidLockOptions } from "../../LockError.ts"
+import type { InvalidLockOptions } from "../../LockError.ts"
 import type { QuorumOptions } from "../../AcquireOptions.ts"
 import { shown } from "../report/shown.ts"
-import { type Acknowledgement, parseTimeout } from "./acquireOptions.ts"
+import { type Acknowledgement, invalidIf, parseTimeout } from "./acquireOptions.ts"
 
 /** Times are in milliseconds. */
 export interface ClientOptions {
@@ -86,13 +86,8 @@ export const defaultLabel = (): string => {
 }
 
 export const checkLabel = (label: unknown): InvalidLockOptions | undefined => {
-  const problem =
-    typeof label !== "string"
-      ? `${shown(label)} is not a string`
-      : label.length > longestLabel
-        ? `it is longer than ${longestLabel} characters`
-        : undefined
-  return problem === undefined ? undefined : new InvalidLockOptions({ option: "label", problem })
+  if (typeof label !== "string") return invalidIf("label", `${shown(label)} is not a string`)
+  return invalidIf("label", label.length > longestLabel ? `it is longer than ${longestLabel} characters` : undefined)
 }
 
 /** A label in the form that Redis accepts as a connection name: printable ASCII without spaces. */
@@ -108,9 +103,9 @@ export interface QuorumTimes {
 
 /** The checked options of a quorum, or the problem with them. */
 export const checkQuorum = (options: QuorumOptions | null | undefined): QuorumTimes | InvalidLockOptions => {
-  const memberTimeoutMillis =
-    options?.memberTimeout === undefined ? undefined : parseTimeout("memberTimeout", options.memberTimeout)
-  if (memberTimeoutMillis !== undefined && typeof memberTimeoutMillis !== "number") return memberTimeoutMillis
+  const memberTimeout = options?.memberTimeout
+  const memberTimeoutMillis = memberTimeout === undefined ? undefined : parseTimeout("memberTimeout", memberTimeout)
+  if (typeof memberTimeoutMillis === "object") return memberTimeoutMillis
   const retryMillis = parseTimeout("retryDelay", options?.retryDelay ?? 50)
   return typeof retryMillis === "number" ? { memberTimeoutMillis, retryMillis } : retryMillis
 }

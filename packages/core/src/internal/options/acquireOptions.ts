@@ -1,14 +1,24 @@
 /**
  * The options of one acquisition, checked before any command is sent, with durations in milliseconds; and the pauses of a waiter that polls.
  */
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import type { AcknowledgeOptions, AcquireOptions } from "../../AcquireOptions.ts"
 import { type InvalidLockName, InvalidLockOptions } from "../../LockError.ts"
 import { shown } from "../report/shown.ts"
+
+/** An error in the user's input. */
+export type Invalid = InvalidLockName | InvalidLockOptions
+
+export const isInvalid = <A extends object>(checked: A | Invalid): checked is Invalid => "_tag" in checked
+
+/** The error of an option that has a problem; undefined if it has none. */
+export const invalidIf = (option: string, problem: string | undefined): InvalidLockOptions | undefined =>
+  problem === undefined ? undefined : new InvalidLockOptions({ option, problem })
 
 const maxMillis = 2 ** 53
 
@@ -27,14 +37,8 @@ const isMeant = (input: unknown): boolean => {
  * A wait time: zero is allowed, infinity means no limit.
  */
 export const parseWait = (option: string, input: Duration.Input): number | InvalidLockOptions => {
-  let millis: number | undefined
-  try {
-    // a NaN would silently become zero
-    if (typeof input === "number") millis = input
-    else if (isMeant(input)) millis = Duration.toMillis(Duration.fromInputUnsafe(input))
-  } catch {
-    // reported below
-  }
+  // of a number itself: as a duration, a NaN would silently become zero
+  const millis = typeof input === "number" ? input : millisOf(input)
   if (millis === undefined) return new InvalidLockOptions({ option, problem: `${shown(input)} is not a duration` })
   const problem = Number.isNaN(millis)
     ? "it is not a number"
@@ -43,8 +47,11 @@ export const parseWait = (option: string, input: Duration.Input): number | Inval
       : Number.isFinite(millis) && millis > maxMillis
         ? "it is longer than 2^53 ms"
         : undefined
-  return problem === undefined ? millis : new InvalidLockOptions({ option, problem })
+  return invalidIf(option, problem) ?? millis
 }
+
+const millisOf = (input: Duration.Input): number | undefined =>
+  isMeant(input) ? Option.getOrUndefined(Option.map(Duration.fromInput(input), Duration.toMillis)) : undefined
 
 /** In whole milliseconds, the finest unit of Redis, rounded up. The last two are the problems with zero and infinity, where there is one. */
 const parseWhole = (
@@ -56,15 +63,14 @@ const parseWhole = (
   const millis = parseWait(option, input)
   if (typeof millis !== "number") return millis
   const problem = millis === 0 ? ifZero : millis === Number.POSITIVE_INFINITY ? ifInfinite : undefined
-  return problem === undefined ? Math.ceil(millis) : new InvalidLockOptions({ option, problem })
+  return invalidIf(option, problem) ?? Math.ceil(millis)
 }
 
 const tooShort = "it must be longer than zero"
 const endless = "it must be finite"
 
 /** A period that must end: neither zero nor infinite. */
-export const parsePeriod = (option: string, input: Duration.Input, ifInfinite = endless) =>
-  parseWhole(option, input, tooShort, ifInfinite)
+export const parsePeriod = (option: string, input: Duration.Input) => parseWhole(option, input, tooShort, endless)
 
 /** The longest hold: longer than zero; infinity means no limit. */
 export const parseMaxHold = (input: Duration.Input) => parseWhole("maxHold", input, tooShort, undefined)
@@ -101,21 +107,17 @@ export const deadlineOf = (sentAt: number, leaseMillis: number): number =>
 export const leaseUntil = (deadline: number, now: number): number =>
   Math.ceil((deadline - now + driftMillis(0)) / (1 - driftFactor))
 
-/** A lease that the drift consumes entirely could never be granted. */
-export const checkLease = (option: string, leaseMillis: number): InvalidLockOptions | undefined =>
-  leaseMillis > driftMillis(leaseMillis)
-    ? undefined
-    : new InvalidLockOptions({
-        option,
-        problem:
-          `${leaseMillis} ms are too short: a lease counts as ended ${driftMillis(leaseMillis)} ms early, ` +
-          `because clocks may drift`
-      })
-
-/** An error in the user's input. */
-export type Invalid = InvalidLockName | InvalidLockOptions
-
-export const isInvalid = <A extends object>(checked: A | Invalid): checked is Invalid => "_tag" in checked
+/** A lease: a period that clock drift does not consume entirely, as it could never be granted then. */
+export const parseLease = (
+  option: string,
+  input: Duration.Input,
+  ifInfinite = endless
+): number | InvalidLockOptions => {
+  const millis = parseWhole(option, input, tooShort, ifInfinite)
+  if (typeof millis !== "number" || millis > driftMillis(millis)) return millis
+  const early = `${millis} ms are too short: a lease counts as ended ${driftMillis(millis)} ms early`
+  return new InvalidLockOptions({ option, problem: `${early}, because clocks may drift` })
+}
 
 /** Redisson counts permits in a Java `int`. */
 export const maxPermits = 2_147_483_647
@@ -129,7 +131,7 @@ export const checkPermits = (permits: number, least: number): InvalidLockOptions
       : permits > maxPermits
         ? `it is more than ${maxPermits}`
         : undefined
-  return problem === undefined ? undefined : new InvalidLockOptions({ option: "permits", problem })
+  return invalidIf("permits", problem)
 }
 
 /** In milliseconds: how long to wait (infinite without a limit), and a fixed lease if there is one. */
@@ -160,19 +162,13 @@ export const timesOf = (
   canAcknowledge = true
 ): Times | InvalidLockOptions => {
   if (asked === undefined && own === undefined) return defaultTimes
-  const waitTime = asked?.waitTime ?? own?.waitTime
-  const waitMillis = waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", waitTime)
+  const waitMillis = parseWait("waitTime", asked?.waitTime ?? own?.waitTime ?? Number.POSITIVE_INFINITY)
   if (typeof waitMillis !== "number") return waitMillis
   const leaseTime = asked?.leaseTime ?? own?.leaseTime
   const endless = "it must be finite; leave it out to hold until released"
-  const leaseMillis = leaseTime === undefined ? undefined : parsePeriod("leaseTime", leaseTime, endless)
-  if (leaseMillis !== undefined) {
-    if (typeof leaseMillis !== "number") return leaseMillis
-    const shortLease = checkLease("leaseTime", leaseMillis)
-    if (shortLease !== undefined) return shortLease
-  }
-  const minHold = asked?.minHold ?? own?.minHold
-  const minHoldMillis = minHold === undefined ? 0 : parseRetention("minHold", minHold)
+  const leaseMillis = leaseTime === undefined ? undefined : parseLease("leaseTime", leaseTime, endless)
+  if (typeof leaseMillis === "object") return leaseMillis
+  const minHoldMillis = parseRetention("minHold", asked?.minHold ?? own?.minHold ?? 0)
   if (typeof minHoldMillis !== "number") return minHoldMillis
   if (leaseMillis !== undefined && minHoldMillis > leaseMillis) {
     const problem = `${minHoldMillis} ms are longer than the leaseTime of ${leaseMillis} ms, after which the lock is lost`
@@ -192,12 +188,10 @@ export const refuseMinHold = (
   { minHoldMillis }: Pick<Times, "minHoldMillis">,
   what: string
 ): InvalidLockOptions | undefined =>
-  minHoldMillis === 0
-    ? undefined
-    : new InvalidLockOptions({
-        option: "minHold",
-        problem: `${what} cannot stay held after its release; use an exclusive lock on one server`
-      })
+  invalidIf(
+    "minHold",
+    minHoldMillis === 0 ? undefined : `${what} cannot stay held after its release; use an exclusive lock on one server`
+  )
 
 const shortestPauseMillis = 1
 
@@ -208,13 +202,11 @@ const shortestPauseMillis = 1
 export const backOff = (schedule: Schedule.Schedule<unknown>): Effect.Effect<Effect.Effect<number | undefined>> =>
   Effect.map(Schedule.toStep(schedule), (step) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      Effect.matchCauseEffect(step(now, undefined), {
+      Pull.matchEffect(step(now, undefined), {
         // a schedule without pauses would keep the server busy
         onSuccess: ([, pause]) => Effect.succeed(Math.max(shortestPauseMillis, Duration.toMillis(pause))),
-        onFailure: (cause) =>
-          cause.reasons.every((reason) => reason._tag === "Fail" && Cause.isDone(reason.error))
-            ? Effect.undefined
-            : (Effect.failCause(cause) as Effect.Effect<never>)
+        onFailure: Effect.failCause,
+        onDone: () => Effect.undefined
       })
     )
   )
