@@ -7,15 +7,14 @@
  * back, and the wait goes on. If the others are not free when it ends, that member is given back as well, and all are acquired in order again:
  * two MultiLocks that kept to different orders would wait for each other.
  */
-import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Order from "effect/Order"
 import { type AcquireError, LockStoreError, LockTimeout, QuorumNotReached } from "../../LockError.ts"
 import type { AcquireRequest, Restore } from "../acquire/ask.ts"
 import { pauseAfterFailure, waitedSince } from "../acquire/untilServed.ts"
 import type { Hold, InternalHolding } from "../hold/Hold.ts"
 import { giveBackMembers } from "../hold/rollback.ts"
-import type { Times } from "../options/acquireOptions.ts"
 import { failureThat, isRetryable } from "../store/failures.ts"
 import { Outage } from "../wait/Outage.ts"
 import type { PreparedAcquire } from "./AnyLock.ts"
@@ -27,12 +26,14 @@ type Attempt<T> = MultiHold<T> | Denied
 
 export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>> {
   readonly name: string
+  /** In spans: in metrics its members count, each as its own kind. */
+  readonly label = "multi"
   readonly subjects: ReadonlyArray<AcquireRequest>
   /** The members, requested at once. */
   readonly #members: ReadonlyArray<PreparedAcquire<E, T>>
   /** Prepares a member with a limited wait. */
   readonly #waiting: (index: number, waitMillis: number) => PreparedAcquire<E, T>
-  readonly #times: Times
+  readonly #waitMillis: number
   readonly #now: () => number
   readonly #startedAt: number
   readonly #held: Array<InternalHolding<T> | undefined>
@@ -44,22 +45,17 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     name: string,
     members: ReadonlyArray<PreparedAcquire<E, T>>,
     waiting: (index: number, waitMillis: number) => PreparedAcquire<E, T>,
-    times: Times
+    waitMillis: number
   ) {
     this.name = name
     this.subjects = members.flatMap(({ subjects }) => subjects)
     this.#members = members
     this.#waiting = waiting
-    this.#times = times
+    this.#waitMillis = waitMillis
     this.#now = this.subjects[0]!.client.now
     this.#startedAt = this.#now()
     this.#held = members.map(() => undefined)
     this.#order = [...members.keys()]
-  }
-
-  get label(): string {
-    // in spans: in metrics its members count, each as its own kind
-    return "multi"
   }
 
   tryAcquire(restore: Restore): Effect.Effect<InternalHolding<Tokens<T>> | undefined, LockStoreError | E> {
@@ -74,9 +70,8 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   }
 
   acquire(restore: Restore): Effect.Effect<InternalHolding<Tokens<T>>, AcquireError | E> {
-    const waits = this.#times.waitMillis > 0
     const asked = Effect.flatMap(
-      waits ? this.#askForRest(restore) : this.#attempt(restore),
+      this.#askForRest(restore),
       (attempt): Effect.Effect<InternalHolding<Tokens<T>>, AcquireError | E> =>
         attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.gen(() => this.#again(attempt, restore))
     )
@@ -103,7 +98,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
 
   /** Continues after a denied first attempt. */
   *#again(first: Denied, restore: Restore): Effect.fn.Return<InternalHolding<Tokens<T>>, AcquireError | E> {
-    const until = this.#startedAt + this.#times.waitMillis
+    const until = this.#startedAt + this.#waitMillis
     const outage = new Outage<Denied["failure"]>()
     this.#order = commonOrder(this.#members)
     let denied = first
@@ -124,11 +119,12 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
         outage.failed(failure)
         yield* pauseAfterFailure(this.subjects[0]!.client, outage, left, restore)
       }
-      // where nothing was in the way, as a lease had ended too soon, all are requested at once again
-      if (blocker !== undefined || failure !== undefined) {
-        // at first it holds nothing while it waits: others may use the rest, which is often free again by then; at last only this one matters
-        const isAlone = denied === first || left <= 0
-        yield* this.#gather(blocker, isAlone, until, restore)
+      // at first it holds nothing while it waits: others may use the rest, which is often free again by then; at last only this one matters
+      if (blocker !== undefined && (denied === first || left <= 0)) {
+        this.#held[blocker] = yield* this.#waitFor(blocker, until, restore)
+        // where nothing was in the way, as a lease had ended too soon, all are requested at once again
+      } else if (blocker !== undefined || failure !== undefined) {
+        yield* this.#gather(blocker, until, restore)
       }
       const attempt = yield* this.#askForRest(restore)
       if (attempt instanceof MultiHold) return attempt
@@ -137,17 +133,10 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     }
   }
 
-  /** Waits for one member after the other, in order, up to the one that was taken, or for that one alone. */
-  *#gather(
-    blocker: number | undefined,
-    isAlone: boolean,
-    until: number,
-    restore: Restore
-  ): Effect.fn.Return<void, AcquireError | E> {
-    while (true) {
-      const next = this.#order.find((index) => this.#held[index] === undefined)
-      const index = isAlone ? (blocker ?? next) : next
-      if (index === undefined) return
+  /** Waits for one member after the other, in order, up to the one that was taken. */
+  *#gather(blocker: number | undefined, until: number, restore: Restore): Effect.fn.Return<void, AcquireError | E> {
+    for (const index of this.#order) {
+      if (this.#held[index] !== undefined) continue
       this.#held[index] = yield* this.#waitFor(index, until, restore)
       // behind the one that was taken the rest may be free; after it has given way, those before it
       if (index === blocker || !this.#isInOrder) return
@@ -162,9 +151,12 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
 
   /** Waits for a member. If that takes too long, gives back those that it holds, and waits on. */
   #waitFor(index: number, until: number, restore: Restore): Effect.Effect<InternalHolding<T>, AcquireError | E> {
-    const wait = this.#wait(index, until - this.#now(), restore)
+    const asked = Effect.suspend(() => this.#waiting(index, Math.max(0, until - this.#now())).acquire(restore))
+    const wait = Effect.mapError(asked, (error) =>
+      error instanceof LockTimeout ? this.#timedOut(error.holder) : error
+    )
     if (this.#held.every((member) => member === undefined)) return wait
-    const minding = Effect.flatMap(this.#isPatient, () => {
+    const minding = Effect.flatMap(this.#untilImpatient, () => {
       this.#patience.wasTooShort()
       // the wait, which may end meanwhile, neither breaks it off nor waits for it
       return Effect.forkDetach(this.#giveBack(), { startImmediately: true })
@@ -173,7 +165,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   }
 
   /** Ends when the members that are held have been kept for long enough; until then, their fixed leases are renewed. */
-  get #isPatient(): Effect.Effect<void> {
+  get #untilImpatient(): Effect.Effect<void> {
     const renewals = this.#fixedLeases.map(({ leaseMillis, renewal }) =>
       Effect.forever(Effect.delay(Effect.ignore(renewal), leaseMillis / 3))
     )
@@ -190,16 +182,8 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     )
   }
 
-  #wait(index: number, waitMillis: number, restore: Restore): Effect.Effect<InternalHolding<T>, AcquireError | E> {
-    const asked = Effect.suspend(() => this.#waiting(index, Math.max(0, waitMillis)).acquire(restore))
-    return Effect.catchCause(asked, (cause) => {
-      const timeout = cause.reasons.find(isTimeout)
-      return timeout === undefined ? Effect.failCause(cause) : Effect.fail(this.#timedOut(timeout.error.holder))
-    })
-  }
-
   #timedOut(holder: LockTimeout["holder"]): LockTimeout {
-    const waited = waitedSince(this.#startedAt, this.#now(), this.#times.waitMillis)
+    const waited = waitedSince(this.#startedAt, this.#now(), this.#waitMillis)
     return new LockTimeout({ lock: this.name, waited, holder })
   }
 
@@ -218,10 +202,9 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     return Effect.suspend(() => {
       const missing = this.#order.filter((index) => this.#held[index] === undefined)
       const groups = groupsOf(this.#members, missing)
-      const [first] = groups
       const asked =
-        first !== undefined && groups.length === 1
-          ? this.#ask(first, restore)
+        groups.length === 1
+          ? this.#ask(groups[0]!, restore)
           : // each request records its grant even if others fail or the whole is interrupted
             Effect.map(
               restore(
@@ -248,7 +231,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
         return hold === undefined ? only : undefined
       })
     }
-    const requests = group.map((index) => this.#members[index] as unknown as AcquireRequest)
+    const requests = group.map((index) => this.#members[index]!.subjects[0]!)
     return Effect.map(tryAcquireTogether(requests, restore), (holds) => {
       if (typeof holds === "number") return group[holds]
       for (const [i, index] of group.entries()) this.#held[index] = holds[i] as unknown as InternalHolding<T>
@@ -314,9 +297,6 @@ interface Denied {
   readonly failure: LockStoreError | QuorumNotReached | undefined
 }
 
-const isTimeout = (reason: Cause.Reason<unknown>): reason is Cause.Fail<LockTimeout> =>
-  reason._tag === "Fail" && reason.error instanceof LockTimeout
-
 /** Turns a transient failure into a value, so that a waiter retries. */
 const orTransient = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A | Denied, E> =>
   Effect.catchCause(self, (cause): Effect.Effect<Denied, E> => {
@@ -330,5 +310,5 @@ const mayPass = (error: unknown): error is LockStoreError | QuorumNotReached =>
 /** The indices of the members in an order that is the same for all clients: that of their keys. */
 const commonOrder = (members: ReadonlyArray<PreparedAcquire>): ReadonlyArray<number> => {
   const keys = members.map(({ subjects }) => subjects.map(({ keys }) => keys.lock).sort()[0]!)
-  return [...members.keys()].sort((a, b) => (keys[a]! < keys[b]! ? -1 : keys[a]! > keys[b]! ? 1 : a - b))
+  return [...members.keys()].sort(Order.mapInput(Order.String, (index) => keys[index]!))
 }

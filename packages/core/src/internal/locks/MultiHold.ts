@@ -1,3 +1,4 @@
+import * as Arr from "effect/Array"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -80,32 +81,31 @@ export class MultiHold<T> extends InternalHolding<Tokens<T>> {
   }
 }
 
+type Failures = ReadonlyArray<LockLost | LockStoreError>
+
 /**
- * Releases all holds, even if some releases fail, and fails with every failure, losses first. The caller is
- * uninterruptible.
+ * Releases all holds, even if some releases fail, and fails with every failure, losses first. The caller is uninterruptible, and runs the
+ * result at once.
  */
 export const releaseAll = (holds: ReadonlyArray<Hold>): Effect.Effect<void, LockLost | LockStoreError> => {
-  const groups: Array<Array<Hold>> = []
-  for (const hold of holds) {
-    const group = isFreedTogether(hold) ? groups.find(([first]) => isOneCommand(first!, hold)) : undefined
-    if (group === undefined) groups.push([hold])
-    else group.push(hold)
-  }
-  if (groups.length === 1) return Effect.flatMap(releaseGroup(groups[0]!), failing)
-  const releases = Effect.forEach(groups, releaseGroup, { concurrency: "unbounded" })
-  return Effect.flatMap(releases, (failures) => failing(failures.flat()))
+  const releases = Object.values(Arr.groupBy(holds, ({ owner }) => owner)).flatMap(releasesOf)
+  return releases.length === 1
+    ? Effect.flatMap(releases[0]!, failing)
+    : Effect.flatMap(Effect.all(releases, { concurrency: "unbounded" }), (failures) => failing(failures.flat()))
 }
 
-const releaseGroup = (holds: ReadonlyArray<Hold>): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> =>
-  // one may have been entered again since
-  holds.length > 1 && holds.every(isFreedTogether)
-    ? releaseTogether(holds)
-    : Effect.map(Effect.forEach(holds, releaseAlone, { concurrency: "unbounded" }), (failures) => failures.flat())
+/** The releases of the holds of one owner. One command has acquired them, at one client and in one slot, and one can free them. */
+const releasesOf = (holds: ReadonlyArray<Hold>): Array<Effect.Effect<Failures>> => {
+  const together = holds.filter(isFreedTogether)
+  if (together.length < 2) return holds.map(releaseAlone)
+  const others = holds.filter((hold) => !isFreedTogether(hold))
+  return [releaseTogether(together), ...others.map(releaseAlone)]
+}
 
-const releaseAlone = (hold: Hold): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> =>
+const releaseAlone = (hold: Hold): Effect.Effect<Failures> =>
   Effect.match(hold.releaseNow(), { onSuccess: () => [], onFailure: (failure) => [failure] })
 
-const failing = (failures: ReadonlyArray<LockLost | LockStoreError>): Effect.Effect<void, LockLost | LockStoreError> =>
+const failing = (failures: Failures): Effect.Effect<void, LockLost | LockStoreError> =>
   failures.length === 0
     ? Effect.void
     : Exit.asVoidAll(
@@ -117,12 +117,5 @@ const failing = (failures: ReadonlyArray<LockLost | LockStoreError>): Effect.Eff
 /** Whether this is the last hold of a lock that one command can release together with others; a re-entry may keep one taken by its `minHold`. */
 const isFreedTogether = ({ lease, released }: Hold): boolean =>
   !released && lease.holds === 1 && goesTogether(lease) && !staysTaken(lease)
-
-/** Whether the command that releases `hold` can release `first` as well. */
-const isOneCommand = (first: Hold, { lease, owner }: Hold): boolean =>
-  isFreedTogether(first) &&
-  first.owner === owner &&
-  (first.lease.keys.lock === lease.keys.lock ||
-    lease.client.store.slot(first.lease.keys.lock) === lease.client.store.slot(lease.keys.lock))
 
 printsAs(MultiHold.prototype, ({ name, owner }) => ({ _id: "effect-redis-lock/Holding", name, owner }))

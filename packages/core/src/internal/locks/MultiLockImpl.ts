@@ -74,7 +74,7 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
     }
     const waiting = (index: number, waitTime: number) =>
       this.#members[index]!.prepare(fiber, scope, { ...lease, waitTime }) as PreparedAcquire<E, T>
-    return new PreparedMultiAcquire(this.name, prepared, waiting, times)
+    return new PreparedMultiAcquire(this.name, prepared, waiting, times.waitMillis)
   }
 
   holding(fiber: Fiber<unknown, unknown>): Effect.Effect<InternalHolding<Tokens<T>> | undefined, LockLost | Invalid> {
