@@ -606,7 +606,7 @@ const fixes = {
   },
   "refused-return": {
     file: "packages/core/src/PermitId.ts",
-    fixed: "if (Exit.isSuccess(exit) && !exit.value) client.releases?.withdraw(command)\n          else if",
+    fixed: "if (Exit.isSuccess(exit) && !exit.value) client.releases?.withdraw(command)\n        else if",
     broken: "if"
   },
   "closed-after-loss": {

@@ -13,17 +13,11 @@ import * as Predicate from "effect/Predicate"
 import type * as Types from "effect/Types"
 import type { AcquireOptions, OnlyOptions } from "./AcquireOptions.ts"
 import { awaitLatch } from "./internal/acquire/awaitLatch.ts"
-import { LatchImpl, latchOf, LatchTypeId as TypeId, use } from "./internal/locks/Synchronizer.ts"
-import { isDataFirst, parseWait } from "./internal/options/acquireOptions.ts"
+import { LatchImpl, latchKind, latchOf, LatchTypeId as TypeId } from "./internal/locks/Synchronizer.ts"
+import { invalidIf, isDataFirst, parseWait } from "./internal/options/acquireOptions.ts"
 import { shown } from "./internal/report/shown.ts"
 import * as operations from "./internal/store/operations/latch.ts"
-import {
-  type CommandError,
-  InvalidLockOptions,
-  type LatchTimeout,
-  type TimeoutOf,
-  type WaitTimeOf
-} from "./LockError.ts"
+import type { CommandError, LatchTimeout, TimeoutOf, WaitTimeOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -102,7 +96,7 @@ export type Services<L> = L extends CountDownLatch<infer R> ? R : RedisLock
  * @category constructors
  * @since 0.2.0
  */
-export const make = (name: string): CountDownLatch => new LatchImpl(name, undefined)
+export const make = (name: string): CountDownLatch => new LatchImpl(name, latchKind)
 
 /**
  * Binds a latch to one service, so that it requires no other.
@@ -114,8 +108,8 @@ export const provide: {
   (service: RedisLock["Service"]): <R>(latch: CountDownLatch<R>) => CountDownLatch<Exclude<R, RedisLock>>
   <R>(latch: CountDownLatch<R>, service: RedisLock["Service"]): CountDownLatch<Exclude<R, RedisLock>>
 } = dual(2, <R>(latch: CountDownLatch<R>, service: RedisLock["Service"]): CountDownLatch<Exclude<R, RedisLock>> => {
-  const { invalid, name } = latchOf(latch)
-  return new LatchImpl(name, service, invalid)
+  const { invalid, kind, name } = latchOf(latch)
+  return new LatchImpl(name, kind, service, invalid)
 })
 
 /**
@@ -132,11 +126,9 @@ export const trySetCount: {
   (count: number): <L extends LatchOrName>(latch: L) => Effect.Effect<boolean, CommandError, Services<L>>
   <L extends LatchOrName>(latch: L, count: number): Effect.Effect<boolean, CommandError, Services<L>>
 } = dual(2, (latch: LatchOrName, count: number) => {
-  if (!Number.isSafeInteger(count) || count < 1) {
-    const problem = `it is not a whole number from 1 (${shown(count)})`
-    return Effect.fail(new InvalidLockOptions({ option: "count", problem }))
-  }
-  return latchOf(latch).run((key, { publish }) => operations.set(key, count, publish))
+  const isCount = Number.isSafeInteger(count) && count >= 1
+  const problem = isCount ? undefined : `it is not a whole number from 1 (${shown(count)})`
+  return latchOf(latch).run((key, { publish }) => operations.set(key, count, publish), invalidIf("count", problem))
 })
 
 /**
@@ -192,11 +184,10 @@ const await_: <
     ) => Effect.Effect<void, TimeoutOf<WaitTimeOf<Arg>, LatchTimeout> | CommandError, Services<L>> = dual(
   isDataFirst,
   (latch: LatchOrName, options?: AwaitOptions) => {
-    const waitMillis =
-      options?.waitTime === undefined ? Number.POSITIVE_INFINITY : parseWait("waitTime", options.waitTime)
+    const waitMillis = parseWait("waitTime", options?.waitTime ?? Number.POSITIVE_INFINITY)
     if (typeof waitMillis !== "number") return Effect.fail(waitMillis)
     const impl = latchOf(latch)
-    return use(impl, (client, key) => awaitLatch({ client, name: impl.name, key, waitMillis }))
+    return impl.use((client, key) => awaitLatch({ client, name: impl.name, key, waitMillis }))
   }
 )
 

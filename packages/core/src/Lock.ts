@@ -24,7 +24,7 @@ import { reentrant } from "./internal/kinds/kinds.ts"
 import { TypeId } from "./internal/locks/AnyLock.ts"
 import { lockOf, locks, makeLock, prepareLock, using } from "./internal/locks/LockImpl.ts"
 import { listHeld, watchLocks } from "./internal/locks/looking.ts"
-import { isDataFirst } from "./internal/options/acquireOptions.ts"
+import { isDataFirst, isEffectFirst } from "./internal/options/acquireOptions.ts"
 import {
   type CommandError,
   InvalidLockName,
@@ -298,10 +298,8 @@ export const withLock: {
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | TimeoutOf<WaitTime> | CommandError | LockLost | Failures<L>, R | Services<L>>
-} = dual(
-  (args) => Effect.isEffect(args[0]),
-  <A, E, R>(self: Effect.Effect<A, E, R>, lock: LockOrName, options?: AcquireOptions) =>
-    Sections.section(locks, prepareLock(lock, options), self)
+} = dual(isEffectFirst, <A, E, R>(self: Effect.Effect<A, E, R>, lock: LockOrName, options?: AcquireOptions) =>
+  Sections.section(locks, prepareLock(lock, options), self)
 )
 
 /**
@@ -360,10 +358,8 @@ export const withLockIfAvailable: {
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<Option.Option<A>, E | CommandError | LockLost | Exclude<Failures<L>, LockTimeout>, R | Services<L>>
-} = dual(
-  (args) => Effect.isEffect(args[0]),
-  <A, E, R>(self: Effect.Effect<A, E, R>, lock: LockOrName, options?: TryOptions) =>
-    Sections.trySection(locks, prepareLock(lock, options), self)
+} = dual(isEffectFirst, <A, E, R>(self: Effect.Effect<A, E, R>, lock: LockOrName, options?: TryOptions) =>
+  Sections.trySection(locks, prepareLock(lock, options), self)
 )
 
 /**
@@ -625,7 +621,10 @@ export const forceRelease = <L extends LockOrName>(
  * @since 0.1.0
  */
 export const list = (pattern = "*"): Stream.Stream<LockState, LockStoreError | InvalidLockOptions, RedisLock> =>
-  Stream.unwrap(Effect.map(Effect.context<RedisLock>(), (context) => listHeld(clientIn(context), pattern)))
+  Stream.unwrap(Effect.map(currentClient, (client) => listHeld(client, pattern)))
+
+/** The client of the caller's service. */
+const currentClient = Effect.map(Effect.context<RedisLock>(), clientIn)
 
 /**
  * What happens to everything that {@link list} finds by a Redis glob pattern (default: all), locks and semaphores with leased
@@ -666,7 +665,5 @@ export const watch = (
   }
 ): Stream.Stream<LockChange, LockStoreError | InvalidLockOptions, RedisLock> =>
   Stream.unwrap(
-    Effect.map(Effect.context<RedisLock>(), (context) =>
-      watchLocks(clientIn(context), pattern, options?.interval ?? Duration.seconds(1))
-    )
+    Effect.map(currentClient, (client) => watchLocks(client, pattern, options?.interval ?? Duration.seconds(1)))
   )

@@ -9,34 +9,20 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { dual } from "effect/Function"
 import * as Option from "effect/Option"
-import { mostAtOnce, type PermitSemaphoreImpl, permitSemaphoreOf } from "./internal/locks/semaphores.ts"
-import { use } from "./internal/locks/Synchronizer.ts"
-import { parsePeriod, parseWait } from "./internal/options/acquireOptions.ts"
+import { mostAtOnce, permitSemaphoreOf } from "./internal/locks/semaphores.ts"
+import { invalidIf, parsePeriod, parseWait } from "./internal/options/acquireOptions.ts"
 import { shown } from "./internal/report/shown.ts"
 import { mayHaveRun, runOrDescribe } from "./internal/store/failures.ts"
 import * as operations from "./internal/store/operations/permitSemaphore.ts"
-import { type CommandError, InvalidLockOptions, LockLost } from "./LockError.ts"
+import { type CommandError, type InvalidLockOptions, LockLost } from "./LockError.ts"
 import type { SemaphoreOrName, Services } from "./PermitSemaphore.ts"
 
-const problemOfIds = (ids: ReadonlyArray<unknown>): string | undefined => {
-  if (!Array.isArray(ids)) return `${shown(ids)} is not an array of ids`
-  if (ids.length > mostAtOnce) return `there are more than ${mostAtOnce}`
+/** The problem with ids from the caller. */
+const checkIds = (ids: ReadonlyArray<unknown>): InvalidLockOptions | undefined => {
+  if (!Array.isArray(ids)) return invalidIf("ids", `${shown(ids)} is not an array of ids`)
+  if (ids.length > mostAtOnce) return invalidIf("ids", `there are more than ${mostAtOnce}`)
   const bad = ids.findIndex((id) => typeof id !== "string" || !/^[0-9a-f]{32}$/i.test(id))
-  return bad === -1 ? undefined : `${shown(ids[bad])} is not an id of 32 hexadecimal digits`
-}
-
-/** Runs `f` with ids from the caller, in the form in which Redis has them. */
-const withIds = <A, E>(
-  semaphore: SemaphoreOrName,
-  ids: ReadonlyArray<string>,
-  f: (impl: PermitSemaphoreImpl<unknown>, ids: ReadonlyArray<string>) => Effect.Effect<A, E>
-): Effect.Effect<A, E | CommandError> => {
-  const impl = permitSemaphoreOf(semaphore)
-  const problem = problemOfIds(ids)
-  if (problem !== undefined) {
-    return Effect.fail(impl.invalid ?? new InvalidLockOptions({ option: "ids", problem }))
-  }
-  return f(impl, [...new Set(ids.map((id) => id.toLowerCase()))])
+  return invalidIf("ids", bad === -1 ? undefined : `${shown(ids[bad])} is not an id of 32 hexadecimal digits`)
 }
 
 /**
@@ -57,22 +43,24 @@ export const tryRelease: {
     semaphore: S,
     ids: ReadonlyArray<string>
   ): Effect.Effect<boolean, CommandError, Services<S>>
-} = dual(2, (semaphore: SemaphoreOrName, ids: ReadonlyArray<string>) =>
-  withIds(semaphore, ids, (impl, ids) =>
-    use(impl, (client, key) => {
-      if (ids.length === 0) return Effect.succeed(true)
-      const command = operations.tryRelease(key, ids, client.store)
-      const released = Effect.map(runOrDescribe(client, impl.title, command), (count) => count === ids.length)
-      // one that was refused gives nothing back: sent again, it could take what is in use
-      return Effect.onExit(released, (exit) =>
-        Effect.sync(() => {
-          if (Exit.isSuccess(exit) && !exit.value) client.releases?.withdraw(command)
-          else if (Exit.isSuccess(exit) || mayHaveRun(exit.cause)) client.releases?.add(command)
-        })
-      )
-    })
-  )
-)
+} = dual(2, (semaphore: SemaphoreOrName, given: ReadonlyArray<string>) => {
+  const impl = permitSemaphoreOf(semaphore)
+  const problem = checkIds(given)
+  // as Redis has them
+  const ids = problem === undefined ? [...new Set(given.map((id) => id.toLowerCase()))] : []
+  return impl.use((client, key) => {
+    if (ids.length === 0) return Effect.succeed(true)
+    const command = operations.tryRelease(key, ids, client.store)
+    const released = Effect.map(runOrDescribe(client, impl.kind.title, command), (count) => count === ids.length)
+    // one that was refused gives nothing back: sent again, it could take what is in use
+    return Effect.onExit(released, (exit) =>
+      Effect.sync(() => {
+        if (Exit.isSuccess(exit) && !exit.value) client.releases?.withdraw(command)
+        else if (Exit.isSuccess(exit) || mayHaveRun(exit.cause)) client.releases?.add(command)
+      })
+    )
+  }, problem)
+})
 
 /**
  * Gives back one permit by its id; see {@link tryRelease}. Fails with `LockLost` if it is not held.
@@ -116,7 +104,7 @@ export const updateLeaseTime: {
   const isEndless = parseWait("leaseTime", leaseTime) === Number.POSITIVE_INFINITY
   const lease = isEndless ? -1 : parsePeriod("leaseTime", leaseTime)
   if (typeof lease !== "number") return Effect.fail(lease)
-  return withIds(semaphore, [id], (impl, ids) => impl.run((key) => operations.updateLease(key, ids[0]!, lease)))
+  return permitSemaphoreOf(semaphore).run((key) => operations.updateLease(key, id.toLowerCase(), lease), checkIds([id]))
 })
 
 /**
@@ -139,10 +127,8 @@ export const leaseTime: {
     id: string
   ): Effect.Effect<Option.Option<Duration.Duration>, CommandError, Services<S>>
 } = dual(2, (semaphore: SemaphoreOrName, id: string) =>
-  withIds(semaphore, [id], (impl, ids) =>
-    Effect.map(
-      impl.run((key) => operations.lease(key, ids[0]!)),
-      (left) => (left === -2 ? Option.none() : Option.some(left === -1 ? Duration.infinity : Duration.millis(left)))
-    )
+  Effect.map(
+    permitSemaphoreOf(semaphore).run((key) => operations.lease(key, id.toLowerCase()), checkIds([id])),
+    (left) => (left === -2 ? Option.none() : Option.some(left === -1 ? Duration.infinity : Duration.millis(left)))
   )
 )

@@ -26,6 +26,7 @@ import type * as Types from "effect/Types"
 import type { GrantOptions, OnlyOptions } from "./AcquireOptions.ts"
 import type { HoldingWithoutToken } from "./Holding.ts"
 import * as Sections from "./internal/acquire/sections.ts"
+import { permit } from "./internal/kinds/kinds.ts"
 import {
   leasedPermits,
   PermitSemaphoreImpl,
@@ -33,7 +34,7 @@ import {
   preparePermits,
   PermitSemaphoreTypeId as TypeId
 } from "./internal/locks/semaphores.ts"
-import { isDataFirst, maxPermits } from "./internal/options/acquireOptions.ts"
+import { checkPermits, isDataFirst, isEffectFirst, maxPermits } from "./internal/options/acquireOptions.ts"
 import * as operations from "./internal/store/operations/permitSemaphore.ts"
 import type { CommandError, LockLost, TimeoutOf, WaitTimeOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
@@ -136,7 +137,7 @@ export interface ScopedOptions<
  * @since 0.2.0
  */
 export const make = (name: string, options?: { readonly permits?: number | undefined }): PermitSemaphore =>
-  new PermitSemaphoreImpl(name, options?.permits, undefined)
+  new PermitSemaphoreImpl(name, permit(options?.permits))
 
 /**
  * Binds a semaphore to one service, so that it requires no other.
@@ -149,7 +150,7 @@ export const provide: {
   <R>(semaphore: PermitSemaphore<R>, service: RedisLock["Service"]): PermitSemaphore<Exclude<R, RedisLock>>
 } = dual(2, <R>(semaphore: PermitSemaphore<R>, service: RedisLock["Service"]) => {
   const { invalid, kind, name } = permitSemaphoreOf(semaphore)
-  return new PermitSemaphoreImpl<Exclude<R, RedisLock>>(name, kind.initial, service, invalid)
+  return new PermitSemaphoreImpl<Exclude<R, RedisLock>>(name, kind, service, invalid)
 })
 
 /**
@@ -273,7 +274,7 @@ export const withPermits: {
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | TimeoutOf<WaitTime> | CommandError | LockLost, R | Services<S>>
 } = dual(
-  (args) => Effect.isEffect(args[0]),
+  isEffectFirst,
   <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, permits: number, options?: GrantOptions) =>
     Sections.section(leasedPermits, preparePermits(semaphore, permits, options), self)
 )
@@ -296,10 +297,8 @@ export const withPermit: {
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | TimeoutOf<WaitTime> | CommandError | LockLost, R | Services<S>>
-} = dual(
-  (args) => Effect.isEffect(args[0]),
-  <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, options?: GrantOptions) =>
-    withPermits(self, semaphore, 1, options)
+} = dual(isEffectFirst, <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, options?: GrantOptions) =>
+  withPermits(self, semaphore, 1, options)
 )
 
 /**
@@ -322,7 +321,7 @@ export const withPermitIfAvailable: {
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<Option.Option<A>, E | CommandError | LockLost, R | Services<S>>
 } = dual(
-  (args) => Effect.isEffect(args[0]),
+  isEffectFirst,
   <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, options?: Omit<GrantOptions, "waitTime">) =>
     Sections.trySection(leasedPermits, preparePermits(semaphore, 1, options), self)
 )
@@ -344,7 +343,10 @@ export const trySetPermits: {
 
 /** Sets the total; `false` if the semaphore exists and must not change. */
 const set = (semaphore: SemaphoreOrName, permits: number, ifExists: boolean) =>
-  permitSemaphoreOf(semaphore).runWith(permits, 0, (key, store) => operations.set(key, permits, ifExists, store))
+  permitSemaphoreOf(semaphore).run(
+    (key, store) => operations.set(key, permits, ifExists, store),
+    checkPermits(permits, 0)
+  )
 
 /**
  * Sets the total number of permits, including held ones, at least 0; creates the semaphore if it does not exist.
@@ -383,7 +385,7 @@ export const addPermits: {
 } = dual(2, (semaphore: SemaphoreOrName, permits: number) => {
   const impl = permitSemaphoreOf(semaphore)
   return Effect.asVoid(
-    impl.runWith(permits, -maxPermits, (key, store) => operations.add(key, impl.kind.initial, permits, store))
+    impl.run((key, store) => operations.add(key, impl.kind.initial, permits, store), checkPermits(permits, -maxPermits))
   )
 })
 

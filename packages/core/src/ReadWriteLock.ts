@@ -6,10 +6,11 @@
 import type * as Duration from "effect/Duration"
 import { type Preference, read, write } from "./internal/kinds/kinds.ts"
 import { makeLock } from "./internal/locks/LockImpl.ts"
+import { invalidIf } from "./internal/options/acquireOptions.ts"
 import { shown } from "./internal/report/shown.ts"
 import type { GrantOptions, TokenOf, TokenOptions } from "./AcquireOptions.ts"
 import type { Lock } from "./Lock.ts"
-import { InvalidLockOptions, type LockReentered, type TimeoutOf } from "./LockError.ts"
+import type { LockReentered, TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -89,15 +90,11 @@ export const make = <WaitTime extends Duration.Input | undefined = undefined, To
   options?: ReadWriteOptions<WaitTime> & TokenOptions<Tokens>
 ): ReadWriteLock<TokenOf<Tokens>, TimeoutOf<WaitTime>> => {
   const preference = options?.preference ?? "writer"
-  const problem =
-    preference === "writer" || preference === "reader"
-      ? undefined
-      : new InvalidLockOptions({
-          option: "preference",
-          problem: `${shown(preference)} is neither "writer" nor "reader"`
-        })
+  const isPreference = preference === "writer" || preference === "reader"
+  const problem = isPreference ? undefined : `${shown(preference)} is neither "writer" nor "reader"`
+  const invalid = invalidIf("preference", problem)
   return {
-    readLock: makeLock(name, read(preference), options, problem),
-    writeLock: makeLock(name, write, options, problem)
+    readLock: makeLock(name, read(preference), options, invalid),
+    writeLock: makeLock(name, write, options, invalid)
   }
 }

@@ -29,6 +29,7 @@ import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import type { AcquireOptions as BaseOptions } from "./AcquireOptions.ts"
 import * as Sections from "./internal/acquire/sections.ts"
+import { anonymousPermit } from "./internal/kinds/kinds.ts"
 import {
   anonymousPermits,
   SemaphoreTypeId as TypeId,
@@ -36,8 +37,13 @@ import {
   SemaphoreImpl,
   semaphoreOf
 } from "./internal/locks/semaphores.ts"
-import { use } from "./internal/locks/Synchronizer.ts"
-import { isDataFirstOfPermits, maxPermits, parsePeriod } from "./internal/options/acquireOptions.ts"
+import {
+  checkPermits,
+  isDataFirstOfPermits,
+  isEffectFirst,
+  maxPermits,
+  parsePeriod
+} from "./internal/options/acquireOptions.ts"
 import * as operations from "./internal/store/operations/semaphore.ts"
 import type { CommandError, LockLost, TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
@@ -128,7 +134,7 @@ export interface AcquireOptions<
  * @since 0.2.0
  */
 export const make = (name: string, options?: { readonly permits?: number | undefined }): Semaphore =>
-  new SemaphoreImpl(name, options?.permits, undefined)
+  new SemaphoreImpl(name, anonymousPermit(options?.permits))
 
 /**
  * Binds a semaphore to one service, so that it requires no other.
@@ -141,7 +147,7 @@ export const provide: {
   <R>(semaphore: Semaphore<R>, service: RedisLock["Service"]): Semaphore<Exclude<R, RedisLock>>
 } = dual(2, <R>(semaphore: Semaphore<R>, service: RedisLock["Service"]): Semaphore<Exclude<R, RedisLock>> => {
   const { invalid, kind, name } = semaphoreOf(semaphore)
-  return new SemaphoreImpl(name, kind.initial, service, invalid)
+  return new SemaphoreImpl(name, kind, service, invalid)
 })
 
 /**
@@ -198,7 +204,7 @@ export const withPermits: {
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | TimeoutOf<WaitTime> | CommandError | LockLost, R | Services<S>>
 } = dual(
-  (args) => Effect.isEffect(args[0]),
+  isEffectFirst,
   <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, permits: number, options?: AcquireOptions) =>
     Sections.section(anonymousPermits, prepareAnonymous(semaphore, permits, options, true), self)
 )
@@ -230,10 +236,8 @@ export const withPermitsIfAvailable: {
   ): <A, E, R>(
     self: Effect.Effect<A, E, R>
   ) => Effect.Effect<Option.Option<A>, E | CommandError | LockLost, R | Services<S>>
-} = dual(
-  (args) => Effect.isEffect(args[0]),
-  <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, permits: number) =>
-    Sections.trySection(anonymousPermits, prepareAnonymous(semaphore, permits, undefined, true), self)
+} = dual(isEffectFirst, <A, E, R>(self: Effect.Effect<A, E, R>, semaphore: SemaphoreOrName, permits: number) =>
+  Sections.trySection(anonymousPermits, prepareAnonymous(semaphore, permits, undefined, true), self)
 )
 
 /**
@@ -346,10 +350,17 @@ export const release: <Arg extends SemaphoreOrName | number>(
   (semaphore: SemaphoreOrName, permits: number = 1) => {
     const impl = semaphoreOf(semaphore)
     return permits === 0
-      ? use(impl, () => Effect.void)
-      : Effect.asVoid(impl.add(permits, 0, impl.kind.initial !== undefined))
+      ? impl.use(() => Effect.void)
+      : Effect.asVoid(add(impl, permits, 0, impl.kind.initial !== undefined))
   }
 )
+
+/** Adds at least this many permits; `false` with `onlyIfExists` if there is no semaphore. */
+const add = (impl: SemaphoreImpl<unknown>, permits: number, least: number, onlyIfExists: boolean) =>
+  impl.run(
+    (key, store) => operations.add(key, impl.kind.initial, permits, onlyIfExists, store),
+    checkPermits(permits, least)
+  )
 
 /**
  * Like {@link release}, but returns `false` and does nothing if the semaphore does not exist.
@@ -364,7 +375,7 @@ export const releaseIfExists: <Arg extends SemaphoreOrName | number>(
   ? <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<boolean, CommandError, Services<S>>
   : Effect.Effect<boolean, CommandError, Services<Arg>> = dual(
   isDataFirstOfPermits,
-  (semaphore: SemaphoreOrName, permits: number = 1) => semaphoreOf(semaphore).add(permits, 1, true)
+  (semaphore: SemaphoreOrName, permits: number = 1) => add(semaphoreOf(semaphore), permits, 1, true)
 )
 
 /**
@@ -393,7 +404,10 @@ export const trySetPermits: {
   (semaphore: SemaphoreOrName, permits: number, options?: { readonly timeToLive?: Duration.Input | undefined }) => {
     const life = options?.timeToLive === undefined ? 0 : parsePeriod("timeToLive", options.timeToLive)
     if (typeof life !== "number") return Effect.fail(life)
-    return semaphoreOf(semaphore).runWith(permits, 0, (key, store) => operations.set(key, permits, life, store))
+    return semaphoreOf(semaphore).run(
+      (key, store) => operations.set(key, permits, life, store),
+      checkPermits(permits, 0)
+    )
   }
 )
 
@@ -411,7 +425,7 @@ export const addPermits: {
   (permits: number): <S extends SemaphoreOrName>(semaphore: S) => Effect.Effect<void, CommandError, Services<S>>
   <S extends SemaphoreOrName>(semaphore: S, permits: number): Effect.Effect<void, CommandError, Services<S>>
 } = dual(2, (semaphore: SemaphoreOrName, permits: number) =>
-  Effect.asVoid(semaphoreOf(semaphore).add(permits, -maxPermits))
+  Effect.asVoid(add(semaphoreOf(semaphore), permits, -maxPermits, false))
 )
 
 /**

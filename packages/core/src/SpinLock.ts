@@ -8,10 +8,11 @@ import * as Schedule from "effect/Schedule"
 import type { AcquireOptions, TokenOf, TokenOptions } from "./AcquireOptions.ts"
 import { spin } from "./internal/kinds/kinds.ts"
 import { makeLock } from "./internal/locks/LockImpl.ts"
+import { invalidIf } from "./internal/options/acquireOptions.ts"
 import { shown } from "./internal/report/shown.ts"
 import { growing } from "./internal/time/clock.ts"
 import type { Lock } from "./Lock.ts"
-import { InvalidLockOptions, type TimeoutOf } from "./LockError.ts"
+import type { TimeoutOf } from "./LockError.ts"
 import type { RedisLock } from "./RedisLock.ts"
 
 /**
@@ -68,10 +69,8 @@ export const make = <
   options?: SpinOptions<WaitTime, S> & TokenOptions<Tokens>
 ): Lock<RedisLock, TimeoutOf<WaitTime> | TimeoutOf<S>, TokenOf<Tokens>> => {
   const schedule = options?.schedule ?? doubling
-  const problem = Schedule.isSchedule(schedule)
-    ? undefined
-    : new InvalidLockOptions({ option: "schedule", problem: `${shown(schedule)} is not a schedule` })
-  return makeLock(name, spin(schedule), options, problem)
+  const problem = Schedule.isSchedule(schedule) ? undefined : `${shown(schedule)} is not a schedule`
+  return makeLock(name, spin(schedule), options, invalidIf("schedule", problem))
 }
 
 /** The pauses of Redisson's exponential backoff. */

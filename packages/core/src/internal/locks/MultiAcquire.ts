@@ -249,10 +249,8 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
         return Effect.succeed(hold)
       }
       const renewals = this.#fixedLeases.map(({ renewal }) => renewal)
-      return Effect.andThen(
-        restore(Effect.all(renewals, { concurrency: "unbounded", discard: true })),
-        hold.ensureHeld
-      ).pipe(
+      const renewed = restore(Effect.all(renewals, { concurrency: "unbounded", discard: true }))
+      return Effect.andThen(renewed, hold.ensureHeld).pipe(
         Effect.as<Attempt<T>>(hold),
         Effect.catchTags({
           // all over again

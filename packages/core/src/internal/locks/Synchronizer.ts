@@ -17,79 +17,87 @@ import {
   type Service
 } from "../client/LockClient.ts"
 import { latchTitle } from "../kinds/kinds.ts"
-import { type Invalid, isInvalid } from "../options/acquireOptions.ts"
+import { checkPermits, type Invalid, isInvalid } from "../options/acquireOptions.ts"
 import { printsAs, shown } from "../report/shown.ts"
 import { runOrDescribe } from "../store/failures.ts"
-import { checkName, checkSlot, latchChannel, type LockKeys } from "../store/keys.ts"
+import { checkName, type checkSlot, latchChannel } from "../store/keys.ts"
 import type { StoreCommand } from "../store/operations/StoreOperation.ts"
+
+/** What says in its type which services a value requires. */
+export interface Requires<out R> {
+  readonly _R: (_: never) => R
+}
+
+export const requires: Requires<never> = { _R: identity }
+
+/** What differs between both kinds of semaphore and latches. */
+interface SynchronizerKind {
+  /** Name used in messages. */
+  readonly title: string
+  /** The permits with which a missing semaphore is created; undefined not to create it. */
+  readonly initial?: number | undefined
+  /** The problem that keeps its keys from sharing a slot, if not that of most. */
+  readonly checkSlot?: typeof checkSlot
+}
 
 /**
  * A semaphore or a latch as a value: checked when made, reported when used.
  */
-export abstract class Synchronizer extends Pipeable.Class {
-  /** Name used in messages. */
-  abstract readonly title: string
+export abstract class Synchronizer<Kind extends SynchronizerKind> extends Pipeable.Class {
   readonly name: string
+  readonly kind: Kind
   readonly client: LockClient | undefined
   readonly invalid: Invalid | undefined
   at: Resolved | undefined = undefined
-  /** The problem that keeps its keys from sharing a slot. */
-  readonly checkSlot: typeof checkSlot = checkSlot
 
-  constructor(name: string, service: Service | undefined, invalid?: Invalid) {
+  /** With the problem of the value from which it is made, if there is one. */
+  constructor(name: string, kind: Kind, service?: Service, invalid?: Invalid) {
     super()
+    const { initial } = kind
     this.name = typeof name === "string" ? name : shown(name)
+    this.kind = kind
     this.client = boundClient(service)
     this.invalid =
-      invalid?._tag === "InvalidLockName"
-        ? invalid
-        : (checkName(name) ?? invalid ?? (service === undefined ? undefined : checkService(service)))
+      invalid ??
+      checkName(name) ??
+      (initial === undefined ? undefined : checkPermits(initial, 1)) ??
+      (service === undefined ? undefined : checkService(service))
   }
 
-  /** Runs a command; if its name holds something else, the error says what. */
+  /** Its client and keys, or the problem with it. */
+  resolve(fiber: Fiber<unknown, unknown>): Resolved | Invalid {
+    if (this.invalid !== undefined) return this.invalid
+    const client = this.client ?? clientIn(fiber.context)
+    const { checkSlot, title } = this.kind
+    return client.isQuorum
+      ? new InvalidLockOptions({ option: title, problem: "a quorum of servers cannot keep it; use one server" })
+      : resolveAt(this, client, checkSlot)
+  }
+
+  /** Runs `f` with its client and key, unless it is invalid or there is a problem with what the caller has passed. */
+  use<A, E>(
+    f: (client: LockClient, key: string) => Effect.Effect<A, E>,
+    problem?: Invalid
+  ): Effect.Effect<A, E | Invalid> {
+    if (problem !== undefined) return Effect.fail(this.invalid ?? problem)
+    return Effect.withFiber<A, E | Invalid>((fiber) => {
+      const at = this.resolve(fiber)
+      return isInvalid(at) ? Effect.fail(at) : f(at.client, at.keys.lock)
+    })
+  }
+
+  /** {@link use} with a command; if its name holds something else, the error says what. */
   run<A>(
-    command: (key: string, store: LockClient["store"]) => StoreCommand<A>
+    command: (key: string, store: LockClient["store"]) => StoreCommand<A>,
+    problem?: Invalid
   ): Effect.Effect<A, LockStoreError | Invalid> {
-    return use(this, (client, key) => runOrDescribe(client, this.title, command(key, client.store)))
+    return this.use((client, key) => runOrDescribe(client, this.kind.title, command(key, client.store)), problem)
   }
 }
 
-/** The client and the keys of a synchronizer, or the problem with it. */
-export const resolve = (self: Synchronizer, fiber: Fiber<unknown, unknown>): Resolved | Invalid => {
-  if (self.invalid !== undefined) return self.invalid
-  const client = self.client ?? clientIn(fiber.context)
-  return client.isQuorum
-    ? new InvalidLockOptions({ option: self.title, problem: "a quorum of servers cannot keep it; use one server" })
-    : resolveAt(self, client, self.checkSlot)
-}
+printsAs(Synchronizer.prototype, ({ kind, name }) => ({ _id: `effect-redis-lock/${kind.title}`, name }))
 
-/** Runs `f` with the client and the key of a synchronizer, unless the synchronizer is invalid. */
-export const use = <A, E, R>(
-  self: Synchronizer,
-  f: (client: LockClient, key: string, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E, R>
-): Effect.Effect<A, E | Invalid, R> =>
-  Effect.withFiber<A, E | Invalid, R>((fiber) => {
-    const at = resolve(self, fiber)
-    return isInvalid(at) ? Effect.fail(at) : f(at.client, at.keys.lock, fiber)
-  })
-
-printsAs(Synchronizer.prototype, ({ name, title }) => ({ _id: `effect-redis-lock/${title}`, name }))
-
-export const LatchTypeId = "~effect-redis-lock/CountDownLatch"
-
-export type PublicCountDownLatch<R> = Pick<LatchImpl<R>, typeof LatchTypeId | "name">
-
-export class LatchImpl<R> extends Synchronizer {
-  declare readonly [LatchTypeId]: { readonly _R: (_: never) => R }
-  readonly title = latchTitle
-  override readonly checkSlot = checkChannelSlot
-}
-
-const checkChannelSlot = (
-  name: string,
-  { lock }: LockKeys,
-  slot: (key: string) => number
-): InvalidLockName | undefined =>
+const checkChannelSlot: typeof checkSlot = (name, { lock }, slot) =>
   slot(lock) === slot(latchChannel(lock))
     ? undefined
     : new InvalidLockName({
@@ -97,7 +105,15 @@ const checkChannelSlot = (
         problem: "on a Redis Cluster, Redisson keeps the channel of a latch with braces in its name in another slot"
       })
 
-Object.defineProperty(LatchImpl.prototype, LatchTypeId, { value: { _R: identity } })
+export const latchKind: SynchronizerKind = { title: latchTitle, checkSlot: checkChannelSlot }
+
+export const LatchTypeId = "~effect-redis-lock/CountDownLatch"
+
+export type PublicCountDownLatch<R> = Pick<LatchImpl<R>, typeof LatchTypeId | "name">
+
+export class LatchImpl<R> extends Synchronizer<SynchronizerKind> {
+  readonly [LatchTypeId]: Requires<R> = requires
+}
 
 export const latchOf = <R>(latch: PublicCountDownLatch<R> | string): LatchImpl<R> =>
-  Predicate.hasProperty(latch, LatchTypeId) ? (latch as LatchImpl<R>) : new LatchImpl<R>(latch as string, undefined)
+  Predicate.hasProperty(latch, LatchTypeId) ? (latch as LatchImpl<R>) : new LatchImpl<R>(latch as string, latchKind)

@@ -223,6 +223,9 @@ const isPlainObject = (u: unknown): boolean => {
   return prototype === Object.prototype || prototype === null
 }
 
+/** The same for (effect, …). */
+export const isEffectFirst = (args: IArguments): boolean => Effect.isEffect(args[0])
+
 /** The same for (semaphore, permits, options?): a leading number is the permits. */
 export const isDataFirstOfPermits = (args: IArguments): boolean =>
   typeof args[0] !== "number" || typeof args[1] === "number"
