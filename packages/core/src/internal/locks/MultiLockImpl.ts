@@ -41,9 +41,7 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
     scope: Scope.Scope | undefined,
     options: AcquireOptions | undefined
   ): PreparedAcquire<E, Tokens<T>> | Invalid {
-    if (this.#members.length === 0) {
-      return new InvalidLockOptions({ option: "MultiLock", problem: "it has no members" })
-    }
+    if (this.#members.length === 0) return problem("it has no members")
     const times = timesOf(options, this.#options)
     if (isInvalid(times)) return times
     const kept = refuseMinHold(times, "a MultiLock")
@@ -63,10 +61,7 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
         if (keptMember !== undefined) return keptMember
         // the same lock, or the other side of it
         if (subjects.some(({ client, keys }) => client === subject.client && keys.lock === subject.keys.lock)) {
-          return new InvalidLockOptions({
-            option: "MultiLock",
-            problem: `"${request.name}" is among its members twice`
-          })
+          return problem(`"${request.name}" is among its members twice`)
         }
         subjects.push(subject)
       }
@@ -130,6 +125,8 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
     return Effect.forEach(this.#members, f, { concurrency: "unbounded" })
   }
 }
+
+const problem = (problem: string) => new InvalidLockOptions({ option: "MultiLock", problem })
 
 /** The holders of all members; none, if a member is free. */
 const ofAll = (holders: ReadonlyArray<ReadonlyArray<HolderState>>): ReadonlyArray<HolderState> =>

@@ -4,7 +4,6 @@
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
-import type { LockStoreError } from "../../LockError.ts"
 import { markerMillis, type PermitHold, PermitRequest } from "../acquire/acquirePermits.ts"
 import type { Family, Prepare, Prepared } from "../acquire/sections.ts"
 import type { InternalHolding } from "../hold/Hold.ts"

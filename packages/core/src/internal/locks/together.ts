@@ -1,6 +1,7 @@
 /**
  * The members of a `MultiLock` that one command acquires: those of one client and slot.
  */
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { LockStoreError } from "../../LockError.ts"
 import { LockRequest } from "../acquire/acquire.ts"
@@ -16,31 +17,24 @@ import type { PreparedAcquire } from "./AnyLock.ts"
 /** The most members that one command acquires: while it runs, the server does nothing else. */
 const membersPerCommand = 1000
 
-/** Groups members by the commands that can acquire them. */
+/** Groups the indices of members by the commands that can acquire them. */
 export const groupsOf = (
   members: ReadonlyArray<PreparedAcquire>,
   indices: ReadonlyArray<number>
 ): ReadonlyArray<ReadonlyArray<number>> => {
-  const groups: Array<Array<number>> = []
-  for (const index of indices) {
-    const group = groups.find(
-      (group) => group.length < membersPerCommand && isOneCommand(members[index]!, members[group[0]!]!)
-    )
-    if (group === undefined) groups.push([index])
-    else group.push(index)
-  }
-  return groups
+  const groups = Arr.groupBy(indices, (index) => sharedBy(members[index]!) ?? `alone ${index}`)
+  return Object.values(groups).flatMap((group) => Arr.chunksOf(group, membersPerCommand))
 }
 
-/** Whether two single locks share a client and a slot, and ask for the same lease, as the command has one for all. */
-const isOneCommand = (one: PreparedAcquire, other: PreparedAcquire): boolean =>
-  one instanceof LockRequest &&
-  other instanceof LockRequest &&
-  one.client === other.client &&
-  one.leaseMillis === other.leaseMillis &&
-  one.isJoinable &&
-  other.isJoinable &&
-  one.client.store.slot(one.keys.lock) === other.client.store.slot(other.keys.lock)
+/**
+ * What single locks must share for one command to acquire them: client, slot, and lease, as the command has one for all. Undefined for what
+ * it cannot acquire.
+ */
+const sharedBy = (member: PreparedAcquire): string | undefined => {
+  if (!(member instanceof LockRequest) || !member.isJoinable) return undefined
+  const { client, keys, leaseMillis } = member
+  return `${client.clientId} ${client.store.slot(keys.lock)} ${leaseMillis}`
+}
 
 /**
  * Acquires several locks of one client, slot and lease by one command, all or none; replies the index of one that is taken. The caller must hold
