@@ -48,10 +48,9 @@ for (const { name } of readdirSync(new URL("packages/core/src/internal", import.
 }
 
 /** Two files that are one concept: they may name each other's types. */
-const pairs = [
-  ["packages/ioredis/src/internal/command/PendingCommands", "packages/ioredis/src/internal/command/ScriptCommand"],
-  ["packages/bench/src/Candidate", "packages/bench/src/Performer"]
-].map((pair) => pair.map((file) => `^${file}\\.ts$`))
+const pairs = [["packages/bench/src/Candidate", "packages/bench/src/Performer"]].map((pair) =>
+  pair.map((file) => `^${file}\\.ts$`)
+)
 
 /** What all locks of one service share: its parts are given the whole, and name its type. */
 const client = `${core}internal/client/LockClient\\.ts$`

@@ -319,7 +319,7 @@ const fixes = {
     broken: 'failure.reason === "Busy" && id !== undefined'
   },
   "no-timeout-at-all": {
-    file: "packages/ioredis/src/internal/command/PendingCommands.ts",
+    file: "packages/ioredis/src/internal/command/ScriptCommand.ts",
     fixed: "ownMillis ?? timeoutMillis",
     broken: "(ownMillis === undefined ? timeoutMillis : ownMillis) as number"
   },
@@ -621,8 +621,8 @@ const fixes = {
   },
   "behind-a-refusal": {
     file: "packages/ioredis/src/internal/connection/Connection.ts",
-    fixed: 'reason: "ConnectionLost",\n      cause: new Error(`it was',
-    broken: 'reason: "ReadOnly",\n      cause: new Error(`it was'
+    fixed: 'failed("ConnectionLost", `it was',
+    broken: 'failed("ReadOnly", `it was'
   },
   "own-connect-timeout": {
     file: "packages/ioredis/src/internal/options/settings.ts",
@@ -1130,7 +1130,7 @@ const fixes = {
     broken: "vote.onRecord >= 0 ?"
   },
   "blocked-event-loop": {
-    file: "packages/ioredis/src/internal/command/PendingCommands.ts",
+    file: "packages/ioredis/src/internal/command/ScriptCommand.ts",
     fixed: "this.#immediate = setImmediate(this.#expire)",
     broken: "this.#expire()"
   },
@@ -1145,12 +1145,12 @@ const fixes = {
     broken: "void owner"
   },
   "shown-password": {
-    file: "packages/ioredis/src/internal/command/failure.ts",
+    file: "packages/ioredis/src/internal/failure.ts",
     fixed: "cause: plain(error, hide)",
     broken: "cause: hide && plain ? error : undefined"
   },
   "refused-password": {
-    file: "packages/ioredis/src/internal/command/failure.ts",
+    file: "packages/ioredis/src/internal/failure.ts",
     fixed: "return shown.split(refusal).map(hide).join(refusal)",
     broken: "return refusal && hide(shown)"
   },
@@ -1315,8 +1315,7 @@ const fixes = {
   "one-of-two-told": {
     file: "packages/ioredis/src/internal/clusterDriver.ts",
     fixed: "RcMap.get(subscribers, server).pipe(",
-    broken:
-      "Subscriber.make({ sharded: false, slot: () => 0, serverOf: () => server, open, refresh: () => nodes.refresh() }).pipe("
+    broken: "makeSubscriber(false, () => server).pipe("
   },
   "one-address": {
     file: "packages/ioredis/src/internal/serverDriver.ts",
@@ -1349,8 +1348,8 @@ const fixes = {
     broken: 'reason === "NoPermission" || reason === "Busy")'
   },
   "never-called-back": {
-    file: "packages/ioredis/src/internal/command/PendingCommands.ts",
-    fixed: "          for (const command of pending.all) command.close()\n",
+    file: "packages/ioredis/src/internal/command/ScriptCommand.ts",
+    fixed: "    for (const command of this.all) command.close()\n",
     broken: ""
   },
   "owner-on-terminal": {

@@ -58,13 +58,18 @@ testLive(
       connection: { close: () => {} }
     }
     let lookUps = 0
-    const subscriber = yield* Subscriber.make({
-      sharded: true,
-      slot: () => 0,
-      serverOf: () => (++lookUps > 2 ? "a" : undefined),
-      open: () => link as never,
-      refresh: () => {}
-    })
+    const subscriber = yield* Effect.acquireRelease(
+      Effect.sync(
+        () =>
+          new Subscriber({
+            sharded: true,
+            serverOf: () => (++lookUps > 2 ? "a" : undefined),
+            open: () => link as never,
+            refresh: () => {}
+          })
+      ),
+      (subscriber) => Effect.sync(() => subscriber.close())
+    )
     let subscriptions = 0
     subscriber.subscribe(
       "channel",

@@ -3,7 +3,7 @@ import { Cause, Effect, Exit, Layer, Stream } from "effect"
 import { Redis } from "effect/persistence"
 import { Lock, LockStoreError, RedisDriver, RedisLock, ScriptDeadlines } from "effect-redis-lock"
 import { vi } from "vitest"
-import { hiding } from "../../packages/ioredis/dist/internal/command/failure.js"
+import { hiding } from "../../packages/ioredis/dist/internal/failure.js"
 import { fakeDriver } from "../kit/fakeDriver.ts"
 import { test, testLive } from "../kit/test.ts"
 

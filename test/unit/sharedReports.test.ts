@@ -17,7 +17,7 @@ const redisAt = (answer: (command: string) => Promise<unknown>) =>
 const driver = (
   redis: Redis | (() => Redis),
   id: Promise<number> | (() => Promise<number>),
-  listen: (onReady: () => void) => () => void = () => () => {}
+  listen: (onReady: () => void) => { readonly close: () => void } = () => ({ close: () => {} })
 ) =>
   invalidationsOf({
     client: typeof redis === "function" ? redis : () => redis,
@@ -78,7 +78,7 @@ testLive("A driver whose connection to a node is replaced leaves the former one 
   let ready = () => {}
   const listen = (onReady: () => void) => {
     ready = onReady
-    return () => {}
+    return { close: () => {} }
   }
   yield* Effect.forkChild(Stream.runDrain(driver(() => now, Promise.resolve(1), listen)), { startImmediately: true })
   yield* until("the first is told", () => asked.former === 1)
@@ -119,7 +119,7 @@ for (const isTimedOut of [false, true]) {
         () => Promise.resolve(id),
         (onReady) => {
           ready = onReady
-          return () => {}
+          return { close: () => {} }
         }
       )
       let fiber = yield* Effect.forkChild(Effect.exit(Stream.runDrain(reports)), { startImmediately: true })

@@ -9,8 +9,9 @@ import type { CommandPath } from "./command/CommandPath.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
 import { connect, connectCluster, within } from "./connection/connecting.ts"
 import { Connection } from "./connection/Connection.ts"
+import { scoped } from "./connection/listening.ts"
 import { ConnectionLog } from "./connection/ConnectionLog.ts"
-import { failureOf } from "./command/failure.ts"
+import { failed, failureOf } from "./failure.ts"
 import { makeServerDriver } from "./serverDriver.ts"
 import type { Warnings } from "./serverWarnings.ts"
 import { reconnectsAlways } from "./options/options.ts"
@@ -32,7 +33,7 @@ export const makeApplicationDriver = (
     const settings = client instanceof Cluster ? settingsOfNodes(client) : client.options
     const unsuitable = unsuitableOption(settings)
     if (unsuitable !== undefined) {
-      return yield* failureOf(new Error(`locks cannot use an ioredis client with the option ${unsuitable}`))
+      return yield* failed("Failed", `locks cannot use an ioredis client with the option ${unsuitable}`)
     }
     return yield* client instanceof Cluster ? overCluster(client, settings, options) : overServer(client, options)
   })
@@ -66,7 +67,7 @@ const overCluster = (cluster: Cluster, redisOptions: RedisOptions, options: Opti
     if (isAboutToConnect(cluster)) {
       yield* connectCluster({ cluster, path, redisOptions, startupNode: path.startupNodeOf(cluster) })
     }
-    const nodes = yield* ClusterNodes.make(cluster, { path, log, timeoutMillis: undefined })
+    const nodes = yield* scoped(() => new ClusterNodes(cluster, { path, log, timeoutMillis: undefined }))
     const sharded = yield* within(commandTimeout, usesShardedPubSub(cluster, shardedPubSub))
     return yield* makeClusterDriver(nodes, log, { commandTimeout, warnings, sharded })
   })
@@ -74,8 +75,8 @@ const overCluster = (cluster: Cluster, redisOptions: RedisOptions, options: Opti
 const overServer = (client: Redis, { commandTimeout, path, warnings }: Options) =>
   Effect.gen(function* () {
     const log = yield* ConnectionLog.make
-    const connection = yield* Connection.make(client, { path, log, isOurs: false })
-    const writer = yield* CommandWriter.make(connection, undefined)
+    const connection = yield* scoped(() => new Connection(client, { path, log, isOurs: false }))
+    const writer = yield* scoped(() => new CommandWriter(connection, undefined))
     // then the server may have refused a database before anybody here could hear of it
     const wasConnected = client.status === "ready" || client.status === "connect"
     if (isAboutToConnect(client)) yield* connect(connection)

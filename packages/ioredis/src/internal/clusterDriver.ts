@@ -4,7 +4,7 @@ import * as RcMap from "effect/RcMap"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { RedisDriver } from "effect-redis-lock"
-import type { Cluster, Redis } from "ioredis"
+import type { Cluster } from "ioredis"
 import { addressOf, type ClusterNodes } from "./connection/ClusterNodes.ts"
 import { BlockingConnections } from "./connection/BlockingConnections.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
@@ -12,9 +12,9 @@ import { Connection } from "./connection/Connection.ts"
 import type { ConnectionLog } from "./connection/ConnectionLog.ts"
 import { firstAnswer } from "./connection/connecting.ts"
 import { makeEvalOnCluster } from "./command/ClusterScriptCommand.ts"
-import { failureOf } from "./command/failure.ts"
+import { failureOf } from "./failure.ts"
 import { hashSlot } from "./command/hashSlot.ts"
-import { reconnectsOf } from "./connection/reconnects.ts"
+import { eachTime, scoped } from "./connection/listening.ts"
 import { scanOf } from "./command/scan.ts"
 import { type Warnings, warnOfServers } from "./serverWarnings.ts"
 import { forSubscriptions } from "./options/settings.ts"
@@ -35,7 +35,7 @@ export const makeClusterDriver = (
   { commandTimeout, sharded, warnings }: ClusterDriverOptions
 ): Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope> =>
   Effect.gen(function* () {
-    const { cluster, path } = nodes
+    const { path } = nodes
     const commandTimeoutMillis = Duration.toMillis(commandTimeout)
     const evalUnsafe = yield* makeEvalOnCluster(nodes, commandTimeoutMillis)
     // if it cannot connect, other nodes may serve the channels by now
@@ -50,39 +50,15 @@ export const makeClusterDriver = (
       })
       return new CommandWriter(connection, commandTimeoutMillis)
     }
-    const subscriber = yield* Subscriber.make({
-      sharded,
-      slot: sharded ? hashSlot : () => 0,
-      serverOf: (channel) => {
-        const owner = nodes.ownerOf(hashSlot(channel))
-        return owner === undefined ? undefined : addressOf(owner.client)
-      },
-      open,
-      refresh: () => nodes.refresh()
+    const makeSubscriber = (sharded: boolean, serverOf: (channel: string) => string | undefined) =>
+      scoped(() => new Subscriber({ sharded, serverOf, open, refresh: () => nodes.refresh() }))
+    const subscriber = yield* makeSubscriber(sharded, (channel) => {
+      const owner = nodes.ownerOf(hashSlot(channel))
+      return owner === undefined ? undefined : addressOf(owner.client)
     })
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        const relocate = () => subscriber.relocate(nodes.masters)
-        cluster.on("refresh", relocate)
-        return relocate
-      }),
-      (relocate) => Effect.sync(() => cluster.off("refresh", relocate))
-    )
-    const watch = (onReady: (node: Redis) => void, onSuccession: () => void) => {
-      const watcher = { onReady, onClose: () => {}, onSuccession }
-      nodes.watchers.add(watcher)
-      return () => nodes.watchers.delete(watcher)
-    }
     // one for each node, however many clients share the driver: what a connection has read is told to a single other one
     const subscribers = yield* RcMap.make({
-      lookup: (server: string) =>
-        Subscriber.make({
-          sharded: false,
-          slot: () => 0,
-          serverOf: () => (nodes.at(server) === undefined ? undefined : server),
-          open,
-          refresh: () => nodes.refresh()
-        })
+      lookup: (server: string) => makeSubscriber(false, () => (nodes.at(server) === undefined ? undefined : server))
     })
     /** What one node tells, over a connection of its own. */
     const invalidationsAt = (server: string) =>
@@ -93,35 +69,30 @@ export const makeClusterDriver = (
             isShared: nodes.isShared,
             subscriber,
             listen: (onReady) =>
-              watch(
-                (node) => {
+              nodes.watch({
+                onReady: (node) => {
                   if (node === nodes.at(server)?.client) onReady()
-                },
-                () => {}
-              )
+                }
+              })
           })
         ),
         Stream.unwrap
       )
-    const blocking = yield* BlockingConnections.make({
-      path,
-      log,
-      // there is one
-      db: undefined,
-      commandTimeoutMillis,
-      clientFor: (key) => {
-        const slot = hashSlot(key)
-        return nodes.ownerOf(slot)?.client ?? nodes.noneFor(`slot ${slot}`)
-      }
-    })
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        const watcher = { onReady: () => {}, onClose: blocking.leave }
-        nodes.watchers.add(watcher)
-        return watcher
-      }),
-      (watcher) => Effect.sync(() => nodes.watchers.delete(watcher))
+    const blocking = yield* scoped(
+      () =>
+        new BlockingConnections({
+          path,
+          log,
+          // there is one
+          db: undefined,
+          commandTimeoutMillis,
+          clientFor: (key) => {
+            const slot = hashSlot(key)
+            return nodes.ownerOf(slot)?.client ?? nodes.noneFor(`slot ${slot}`)
+          }
+        })
     )
+    yield* scoped(() => nodes.watch({ onClose: blocking.leave, onRefresh: () => subscriber.relocate(nodes.masters) }))
     log.open()
     yield* warnOfServers(
       [...nodes.masters].flatMap((address) => nodes.at(address) ?? []),
@@ -146,9 +117,9 @@ export const makeClusterDriver = (
       server: (key) => nodes.ownerOf(hashSlot(key))?.server ?? "",
       commandTimeoutMillis,
       sendBlocking: blocking.send,
-      reconnects: reconnectsOf((onReady) => watch(onReady, onReady)),
+      reconnects: eachTime((listener) => nodes.watch({ onReady: listener, onSuccession: listener })),
       invalidations: Stream.make(undefined).pipe(
-        Stream.concat(reconnectsOf((onSuccession) => watch(() => {}, onSuccession))),
+        Stream.concat(eachTime((listener) => nodes.watch({ onSuccession: listener }))),
         Stream.switchMap(() =>
           Stream.mergeAll(Array.from(nodes.masters, invalidationsAt), { concurrency: "unbounded" })
         )

@@ -10,6 +10,7 @@ import type { CommandPath } from "./command/CommandPath.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
 import { askSentinels, checkPassword, connect, connectCluster, open, within } from "./connection/connecting.ts"
 import { Connection } from "./connection/Connection.ts"
+import { scoped } from "./connection/listening.ts"
 import { ConnectionLog } from "./connection/ConnectionLog.ts"
 import { type Address, type Servers, shownServers } from "./options/options.ts"
 import { makeServerDriver } from "./serverDriver.ts"
@@ -33,8 +34,8 @@ const partsOf = (settings: ReturnType<typeof settingsOf>, { commandTimeout, path
   Effect.gen(function* () {
     const client = yield* open(() => new Redis(settings))
     const log = yield* ConnectionLog.make
-    const connection = yield* Connection.make(client, { path, log })
-    const writer = yield* CommandWriter.make(connection, Duration.toMillis(commandTimeout))
+    const connection = yield* scoped(() => new Connection(client, { path, log }))
+    const writer = yield* scoped(() => new CommandWriter(connection, Duration.toMillis(commandTimeout)))
     return { connection, log, writer }
   })
 
@@ -158,7 +159,9 @@ const clusterOf = (
         })
     )
     const log = yield* ConnectionLog.make
-    const nodes = yield* ClusterNodes.make(cluster, { path, log, timeoutMillis: Duration.toMillis(commandTimeout) })
+    const nodes = yield* scoped(
+      () => new ClusterNodes(cluster, { path, log, timeoutMillis: Duration.toMillis(commandTimeout) })
+    )
     const [startupNode] = addresses
     const connected = connectCluster({ cluster, path, redisOptions, startupNode })
     const sharded = yield* within(

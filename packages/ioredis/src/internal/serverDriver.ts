@@ -7,7 +7,7 @@ import { CommandWriter } from "./command/CommandWriter.ts"
 import { Connection } from "./connection/Connection.ts"
 import type { ConnectionLog } from "./connection/ConnectionLog.ts"
 import { makeEval } from "./command/ScriptCommand.ts"
-import { reconnectsOf } from "./connection/reconnects.ts"
+import { eachTime, listen, scoped } from "./connection/listening.ts"
 import { scanOf } from "./command/scan.ts"
 import { type Warnings, warnOfServers } from "./serverWarnings.ts"
 import { forSubscriptions } from "./options/settings.ts"
@@ -25,32 +25,29 @@ export const makeServerDriver = (
     const commandTimeoutMillis = Duration.toMillis(commandTimeout)
     const { path } = writer.connection
     const evalUnsafe = yield* makeEval(writer, commandTimeoutMillis)
-    const subscriber = yield* Subscriber.make({
-      sharded: false,
-      slot: () => 0,
-      serverOf: () => "",
-      open: () => {
-        const client = writer.client.duplicate(forSubscriptions)
-        return new CommandWriter(
-          new Connection(client, { path, name: "subscriptions", isReplaceable: true, log }),
-          commandTimeoutMillis
-        )
-      },
-      refresh: () => {}
-    })
-    const isShared = writer.timeoutMillis === undefined
-    const blocking = yield* BlockingConnections.make({
-      path,
-      log,
-      db: writer.connection.database,
-      commandTimeoutMillis,
-      clientFor: () => writer.client
-    })
+    const open = () => {
+      const client = writer.client.duplicate(forSubscriptions)
+      const connection = new Connection(client, { path, name: "subscriptions", isReplaceable: true, log })
+      return new CommandWriter(connection, commandTimeoutMillis)
+    }
+    const subscriber = yield* scoped(
+      () => new Subscriber({ sharded: false, serverOf: () => "", open, refresh: () => {} })
+    )
+    const blocking = yield* scoped(
+      () =>
+        new BlockingConnections({
+          path,
+          log,
+          db: writer.connection.database,
+          commandTimeoutMillis,
+          clientFor: () => writer.client
+        })
+    )
     // one listener at the connection, however many clients share the driver
     const readyListeners = new Set<() => void>()
-    const listen = (listener: () => void) => {
+    const whenReady = (listener: () => void) => {
       readyListeners.add(listener)
-      return () => readyListeners.delete(listener)
+      return { close: () => readyListeners.delete(listener) }
     }
     const onReady = () => {
       if (writer.connection.hasLeftReplica) {
@@ -60,10 +57,7 @@ export const makeServerDriver = (
       for (const listener of readyListeners) listener()
     }
     const onClose = () => blocking.leave(writer.client)
-    yield* Effect.acquireRelease(
-      Effect.sync(() => writer.client.on("ready", onReady).on("close", onClose)),
-      (client) => Effect.sync(() => client.off("ready", onReady).off("close", onClose))
-    )
+    yield* scoped(() => listen(writer.client, { ready: onReady, close: onClose }))
     log.open()
     yield* warnOfServers([writer], warnings, commandTimeout)
     return {
@@ -77,12 +71,12 @@ export const makeServerDriver = (
       address: () => writer.connection.server,
       commandTimeoutMillis,
       sendBlocking: blocking.send,
-      reconnects: reconnectsOf(listen),
+      reconnects: eachTime(whenReady),
       invalidations: invalidationsOf({
         client: () => writer.client,
-        isShared,
+        isShared: writer.timeoutMillis === undefined,
         subscriber,
-        listen
+        listen: whenReady
       })
     }
   })

@@ -1,10 +1,9 @@
 import * as Arr from "effect/Array"
-import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
 import { Command } from "ioredis"
-import { failureOf } from "./command/failure.ts"
+import { failureOf } from "./failure.ts"
 import type { CommandWriter } from "./command/CommandWriter.ts"
+import { hashSlot } from "./command/hashSlot.ts"
 
 interface Listener {
   readonly onSignal: (signal: RedisDriver.Signal) => void
@@ -13,10 +12,8 @@ interface Listener {
 
 /** The servers at which channels are subscribed. */
 export interface SubscriptionTarget {
-  /** Plain or sharded pub/sub. */
+  /** Plain or sharded pub/sub, of which a command may name the channels of only one slot. */
   readonly sharded: boolean
-  /** Identifies the channels that one command may name together. */
-  readonly slot: (channel: string) => number
   /** The name of the server that serves a channel now; undefined while it is not known. */
   readonly serverOf: (channel: string) => string | undefined
   /** A connection to that server, for subscriptions alone. */
@@ -68,15 +65,8 @@ export class Subscriber {
   /** Whoever subscribes now hears nothing: a quorum may go on without a member whose layer has been closed. */
   #isClosed = false
 
-  private constructor(target: SubscriptionTarget) {
+  constructor(target: SubscriptionTarget) {
     this.#target = target
-  }
-
-  static make(target: SubscriptionTarget): Effect.Effect<Subscriber, never, Scope.Scope> {
-    return Effect.acquireRelease(
-      Effect.sync(() => new Subscriber(target)),
-      (subscriber) => Effect.sync(() => subscriber.#close())
-    )
   }
 
   /** The signals of a channel. */
@@ -150,7 +140,7 @@ export class Subscriber {
   #flush(): void {
     const batches = new Map<Link, Map<number, { wanted: Array<Channel>; unwanted: Array<string> }>>()
     const batch = (link: Link, name: string) => {
-      const slot = this.#target.slot(name)
+      const slot = this.#target.sharded ? hashSlot(name) : 0
       let slots = batches.get(link)
       if (slots === undefined) batches.set(link, (slots = new Map()))
       let names = slots.get(slot)
@@ -305,7 +295,7 @@ export class Subscriber {
     return link
   }
 
-  #close(): void {
+  close(): void {
     this.#isClosed = true
     clearImmediate(this.#flushing)
     clearTimeout(this.#retry)

@@ -1,6 +1,7 @@
 import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { failureOf } from "./command/failure.ts"
+import { failed, failureOf } from "./failure.ts"
+import type { Closable } from "./connection/listening.ts"
 import type { Subscriber } from "./subscriber.ts"
 
 /** Where the server tells a connection with RESP2 of changed keys. */
@@ -16,7 +17,7 @@ interface TrackedServer {
   readonly isShared: boolean
   readonly subscriber: Subscriber
   /** Calls back whenever a connection for commands is ready. */
-  readonly listen: (onReady: () => void) => () => void
+  readonly listen: (onReady: () => void) => Closable
 }
 
 interface Listener {
@@ -88,15 +89,9 @@ const isTaken = async (redis: Redis, id: number): Promise<boolean> => {
   return target !== -1 && target !== id && redirects.get(redis)?.ids.has(Number(target)) !== true
 }
 
-const takenByApplication = new RedisDriver.RedisDriverError({
-  reason: "Failed",
-  cause: new Error("the application uses CLIENT TRACKING on this connection itself")
-})
+const takenByApplication = failed("Failed", "the application uses CLIENT TRACKING on this connection itself")
 
-const takenOver = new RedisDriver.RedisDriverError({
-  reason: "ConnectionLost",
-  cause: new Error("another driver of the same connection receives the reports from now on")
-})
+const takenOver = failed("ConnectionLost", "another driver of the same connection receives the reports from now on")
 
 /**
  * What a server reports about the keys that its tracked scripts have read. The connection for commands reads them, that for
@@ -175,7 +170,7 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
     },
     (error) => fail(error)
   )
-  const stop = listen(() => {
+  const listening = listen(() => {
     mayReplace = true
     const redis = client()
     if (redis !== undefined) forgetAnswered(redis)
@@ -183,7 +178,7 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
   })
   const end = () => {
     isOver = true
-    stop()
+    listening.close()
     subscription.cancel()
     register(undefined)
   }

@@ -5,10 +5,10 @@ import { RedisDriver } from "effect-redis-lock"
 import { Command, type Redis } from "ioredis"
 import type { ClusterNodes } from "../connection/ClusterNodes.ts"
 import type { CommandWriter } from "./CommandWriter.ts"
-import { failureOf } from "./failure.ts"
+import { scoped } from "../connection/listening.ts"
+import { failureOf } from "../failure.ts"
 import { hashSlot } from "./hashSlot.ts"
-import { PendingCommands } from "./PendingCommands.ts"
-import { type OnExit, ScriptCommand } from "./ScriptCommand.ts"
+import { type OnExit, PendingCommands, ScriptCommand } from "./ScriptCommand.ts"
 
 /** A command follows at most this many redirections in a row without a pause; with the next one it fails. */
 const MAX_REDIRECTIONS = 16
@@ -149,22 +149,18 @@ export const makeEvalOnCluster = (
   timeoutMillis: number
 ): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const pending = yield* PendingCommands.make(timeoutMillis, nodes.cluster.options.redisOptions?.commandTimeout)
+    const ownMillis = nodes.cluster.options.redisOptions?.commandTimeout
+    const pending = yield* scoped(() => new PendingCommands(timeoutMillis, ownMillis))
     const each = (f: (command: ClusterScriptCommand) => void) => (node: Redis) => {
       for (const command of pending.all) {
         if ((command as ClusterScriptCommand).node?.client === node) f(command as ClusterScriptCommand)
       }
     }
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        const watcher = {
-          onReady: each((command) => command.proceed()),
-          onClose: each((command) => command.disconnected())
-        }
-        nodes.watchers.add(watcher)
-        return watcher
-      }),
-      (watcher) => Effect.sync(() => nodes.watchers.delete(watcher))
+    yield* scoped(() =>
+      nodes.watch({
+        onReady: each((command) => command.proceed()),
+        onClose: each((command) => command.disconnected())
+      })
     )
     const target = { nodes, pending }
     return (script, keys, args, onExit) => {

@@ -1,9 +1,8 @@
-import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import type { SendScript } from "./CommandPath.ts"
 import type { Connection } from "../connection/Connection.ts"
+import { type Closable, listen } from "../connection/listening.ts"
 
 /** Of all writers: the node of a cluster that comes back has a new one. */
 let connections = 0
@@ -22,6 +21,7 @@ export class CommandWriter {
   /** Names the current connection, or the last one: after a reconnect another server may answer. */
   server: string
   readonly send: SendScript
+  readonly #listening: Closable
   #silence: ReturnType<typeof setTimeout> | undefined
   readonly #heartbeat: ReturnType<typeof setInterval> | undefined
   #hasHeard = false
@@ -37,18 +37,8 @@ export class CommandWriter {
     // the connection may have been there for long
     this.server = this.#nextName()
     this.send = connection.path.makeSend(client)
-    client.on("connect", this.#onConnect).on("ready", this.answered).on("close", this.#onClose)
+    this.#listening = listen(client, { connect: this.#onConnect, ready: this.answered, close: this.#onClose })
     if (timeoutMillis !== undefined) this.#heartbeat = setInterval(this.#beat, 2 * timeoutMillis).unref()
-  }
-
-  static make(
-    connection: Connection,
-    timeoutMillis: number | undefined
-  ): Effect.Effect<CommandWriter, never, Scope.Scope> {
-    return Effect.acquireRelease(
-      Effect.sync(() => new CommandWriter(connection, timeoutMillis)),
-      (writer) => Effect.sync(() => writer.close())
-    )
   }
 
   get client(): Redis {
@@ -89,7 +79,7 @@ export class CommandWriter {
   }
 
   close(): void {
-    this.client.off("connect", this.#onConnect).off("ready", this.answered).off("close", this.#onClose)
+    this.#listening.close()
     clearInterval(this.#heartbeat)
     this.answered()
   }

@@ -5,8 +5,8 @@ import { RedisDriver } from "effect-redis-lock"
 import { Command } from "ioredis"
 import type { ScriptRequest, SentScript } from "./CommandPath.ts"
 import type { CommandWriter } from "./CommandWriter.ts"
-import { failureOf } from "./failure.ts"
-import { PendingCommands } from "./PendingCommands.ts"
+import { scoped, listen } from "../connection/listening.ts"
+import { failed, failureOf } from "../failure.ts"
 
 export type OnExit = (exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>) => void
 
@@ -70,7 +70,7 @@ export class ScriptCommand implements ScriptRequest {
   }
 
   fail(reason: RedisDriver.RedisDriverError["reason"], message: string): void {
-    this.refuse(new RedisDriver.RedisDriverError({ reason, cause: new Error(message) }))
+    this.refuse(failed(reason, message))
   }
 
   refuse(error: RedisDriver.RedisDriverError): void {
@@ -137,6 +137,71 @@ export class ScriptCommand implements ScriptRequest {
   }
 }
 
+/**
+ * The commands that await replies, oldest first, and so in the order of their timeouts: one timer serves all. They form a
+ * linked list, the cheapest structure to enter and to leave.
+ */
+export class PendingCommands {
+  readonly timeoutMillis: number
+  #first: ScriptCommand | undefined
+  #last: ScriptCommand | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #immediate: ReturnType<typeof setImmediate> | undefined
+
+  /** `ownMillis`: an application's client may have a timeout of its own; to ioredis null is none. */
+  constructor(timeoutMillis: number, ownMillis: number | null | undefined) {
+    this.timeoutMillis = Math.min(timeoutMillis, ownMillis ?? timeoutMillis)
+  }
+
+  close(): void {
+    for (const command of this.all) command.close()
+    clearTimeout(this.#timer)
+    clearImmediate(this.#immediate)
+  }
+
+  /** All commands that await replies now. */
+  get all(): ReadonlyArray<ScriptCommand> {
+    const commands: Array<ScriptCommand> = []
+    for (let command = this.#first; command !== undefined; command = command.next) commands.push(command)
+    return commands
+  }
+
+  add(command: ScriptCommand): void {
+    command.previous = this.#last
+    if (this.#last === undefined) this.#first = command
+    else this.#last.next = command
+    this.#last = command
+    this.#timer ??= setTimeout(this.#onTimer, this.timeoutMillis).unref()
+  }
+
+  remove(command: ScriptCommand): void {
+    if (command.previous === undefined) this.#first = command.next
+    else command.previous.next = command.next
+    if (command.next === undefined) this.#last = command.previous
+    else command.next.previous = command.previous
+    command.previous = command.next = undefined
+  }
+
+  /** If the event loop was blocked, replies may be waiting in the socket: they are read first. */
+  readonly #onTimer = (): void => {
+    this.#immediate = setImmediate(this.#expire)
+  }
+
+  readonly #expire = (): void => {
+    this.#timer = this.#immediate = undefined
+    const now = performance.now()
+    for (let first = this.#first; first !== undefined; first = this.#first) {
+      if (first.until > now) {
+        // the consequences of a timeout may already have set it for later
+        clearTimeout(this.#timer)
+        this.#timer = setTimeout(this.#onTimer, first.until - now).unref()
+        break
+      }
+      first.expire()
+    }
+  }
+}
+
 /** Replies come as bytes. */
 const textOf = (reply: unknown): RedisDriver.Reply =>
   typeof reply === "number" || reply === null ? reply : Array.isArray(reply) ? reply.map(textOf) : String(reply)
@@ -148,7 +213,7 @@ export const makeEval = (
 ): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { client, connection } = writer
-    const pending = yield* PendingCommands.make(timeoutMillis, client.options.commandTimeout)
+    const pending = yield* scoped(() => new PendingCommands(timeoutMillis, client.options.commandTimeout))
     const onClose = () => {
       const replica = connection.leavesReplica
       for (const command of pending.all) {
@@ -156,10 +221,7 @@ export const makeEval = (
         else command.refuse(replica)
       }
     }
-    yield* Effect.acquireRelease(
-      Effect.sync(() => client.on("close", onClose)),
-      () => Effect.sync(() => client.off("close", onClose))
-    )
+    yield* scoped(() => listen(client, { close: onClose }))
     return (script, keys, args, onExit) => {
       const command = new ScriptCommand(pending, script, keys, args, onExit)
       if (client.status === "ready" && !connection.isUnusable) command.send(writer)

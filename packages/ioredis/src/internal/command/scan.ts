@@ -4,7 +4,7 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { RedisDriver } from "effect-redis-lock"
 import type { CommandWriter } from "./CommandWriter.ts"
-import { failureOf } from "./failure.ts"
+import { failed, failureOf } from "../failure.ts"
 
 /** The keys of one server that have a type and match a pattern. */
 export const scanOf =
@@ -25,7 +25,7 @@ export const scanOf =
           orElse: () =>
             Effect.suspend(() => {
               writer.onCommandTimeout()
-              return Effect.fail(failureOf(new Error(`timed out after ${Duration.format(commandTimeout)}`)))
+              return Effect.fail(failed("TimedOut", `timed out after ${Duration.format(commandTimeout)}`))
             })
         }),
         Effect.map(([next, keys]) => [keys, next === "0" ? Option.none() : Option.some(next)] as const)

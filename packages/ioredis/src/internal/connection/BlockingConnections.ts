@@ -1,14 +1,12 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import type { CommandPath } from "../command/CommandPath.ts"
 import { connect } from "./connecting.ts"
 import { Connection } from "./Connection.ts"
 import type { ConnectionLog } from "./ConnectionLog.ts"
-import { endedError } from "./endedError.ts"
-import { failureOf } from "../command/failure.ts"
+import { endedError, failed } from "../failure.ts"
 import { forSubscriptions } from "../options/settings.ts"
 
 type SendBlocking = NonNullable<RedisDriver.RedisDriver["Service"]["sendBlocking"]>
@@ -43,19 +41,13 @@ export class BlockingConnections {
   readonly #all = new Set<Open>()
   #isClosed = false
 
-  private constructor(options: Options) {
+  constructor(options: Options) {
     this.#options = options
   }
 
-  static make(options: Options): Effect.Effect<BlockingConnections, never, Scope.Scope> {
-    return Effect.acquireRelease(
-      Effect.sync(() => new BlockingConnections(options)),
-      (connections) =>
-        Effect.sync(() => {
-          connections.#isClosed = true
-          for (const open of connections.#all) connections.#drop(open)
-        })
-    )
+  close(): void {
+    this.#isClosed = true
+    for (const open of this.#all) this.#drop(open)
   }
 
   /** Sends commands together, and drops the connection if not all replies arrive in time. */
@@ -78,7 +70,7 @@ export class BlockingConnections {
     }).pipe(
       Effect.timeoutOrElse({
         duration: timeoutMillis,
-        orElse: () => Effect.fail(failureOf(new Error(`timed out: no reply within ${timeoutMillis} ms`)))
+        orElse: () => Effect.fail(failed("TimedOut", `timed out: no reply within ${timeoutMillis} ms`))
       })
     )
 
@@ -97,7 +89,7 @@ export class BlockingConnections {
 
   #take(origin: Redis): Effect.Effect<Open, RedisDriver.RedisDriverError> {
     return Effect.suspend(() => {
-      if (this.#isClosed) return Effect.fail(endedError("Redis", true, undefined))
+      if (this.#isClosed) return Effect.fail(endedError("Redis", true))
       const { commandTimeoutMillis, db, log, path } = this.#options
       for (const open of this.#all) {
         if (open.idleSince === undefined || open.origin !== origin) continue

@@ -1,18 +1,19 @@
-import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
-import { RedisDriver } from "effect-redis-lock"
+import type { RedisDriver } from "effect-redis-lock"
 import type { Cluster, Redis } from "ioredis"
 import type { CommandPath } from "../command/CommandPath.ts"
 import { allowListeners, Connection } from "./Connection.ts"
 import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
-import { endedError } from "./endedError.ts"
-import { failureOf, hiding } from "../command/failure.ts"
+import { type Closable, listen } from "./listening.ts"
+import { because, endedError, failed, failureOf, hiding } from "../failure.ts"
 import { CommandWriter } from "../command/CommandWriter.ts"
 
-/** Notified when connections to the nodes are up or broken. */
+/** Notified of what happens to the nodes. */
 export interface Watcher {
-  readonly onReady: (node: Redis) => void
-  readonly onClose: (node: Redis) => void
+  /** A connection is up, or broken. */
+  readonly onReady?: (node: Redis) => void
+  readonly onClose?: (node: Redis) => void
+  /** It is known anew which node serves which slot. */
+  readonly onRefresh?: () => void
   /** Other nodes are masters than before: a replica, to which there may have been a connection all the time, has taken over. */
   readonly onSuccession?: () => void
 }
@@ -21,7 +22,7 @@ export interface Watcher {
 const REFRESH_PAUSE_MILLIS = 100
 
 /** The most listeners that a driver adds to any event of a Cluster. */
-const LISTENERS = 2
+const LISTENERS = 1
 
 export interface Options {
   readonly path: CommandPath
@@ -32,9 +33,7 @@ export interface Options {
 
 interface Node {
   readonly writer: CommandWriter
-  readonly connection: Connection
-  readonly onReady: () => void
-  readonly onClose: () => void
+  readonly listening: Closable
 }
 
 export const addressOf = (node: Redis): string => `${node.options.host}:${node.options.port}`
@@ -49,7 +48,8 @@ const shown = (masters: ReadonlySet<string>): string => [...masters].toSorted().
  */
 export class ClusterNodes {
   readonly cluster: Cluster
-  readonly watchers = new Set<Watcher>()
+  readonly #watchers = new Set<Watcher>()
+  readonly #listening: Closable
   readonly #nodes = new Map<string, Node>()
   #refreshedAt = Number.NEGATIVE_INFINITY
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -64,34 +64,37 @@ export class ClusterNodes {
   /** Its status does not show this: ioredis sets it back to "close" for each node that is still to be dropped. */
   #hasEnded: boolean
 
-  private constructor(cluster: Cluster, options: Options) {
+  constructor(cluster: Cluster, options: Options) {
     this.cluster = cluster
     this.#hasEnded = cluster.status === "end"
     this.#options = options
     this.#masters = shown(this.masters)
+    allowListeners(cluster, LISTENERS)
+    for (const node of cluster.nodes("all")) this.#add(node)
+    this.#listening = listen(cluster, {
+      "+node": this.#add,
+      "-node": this.#remove,
+      "node error": this.#onNodeError,
+      refresh: this.#onRefresh,
+      end: this.#onEnd,
+      connecting: this.#onConnecting
+    })
   }
 
-  static make(cluster: Cluster, options: Options): Effect.Effect<ClusterNodes, never, Scope.Scope> {
-    return Effect.acquireRelease(
-      Effect.sync(() => {
-        const nodes = new ClusterNodes(cluster, options)
-        allowListeners(cluster, LISTENERS)
-        for (const node of cluster.nodes("all")) nodes.#add(node)
-        cluster.on("+node", nodes.#add).on("-node", nodes.#remove)
-        cluster.on("node error", nodes.#onNodeError).on("refresh", nodes.#onRefresh).on("end", nodes.#onEnd)
-        cluster.on("connecting", nodes.#onConnecting)
-        return nodes
-      }),
-      (nodes) =>
-        Effect.sync(() => {
-          clearTimeout(nodes.#timer)
-          allowListeners(cluster, -LISTENERS)
-          cluster.off("+node", nodes.#add).off("-node", nodes.#remove)
-          cluster.off("node error", nodes.#onNodeError).off("refresh", nodes.#onRefresh).off("end", nodes.#onEnd)
-          cluster.off("connecting", nodes.#onConnecting)
-          for (const node of nodes.#nodes.values()) nodes.#leave(node)
-        })
-    )
+  close(): void {
+    clearTimeout(this.#timer)
+    allowListeners(this.cluster, -LISTENERS)
+    this.#listening.close()
+    for (const { listening, writer } of this.#nodes.values()) {
+      listening.close()
+      writer.close()
+      writer.connection.close()
+    }
+  }
+
+  watch(watcher: Watcher): Closable {
+    this.#watchers.add(watcher)
+    return { close: () => this.#watchers.delete(watcher) }
   }
 
   /** The master that serves the slot, unless there is no connection to it. */
@@ -139,11 +142,7 @@ export class ClusterNodes {
   noneFor(slots: string): RedisDriver.RedisDriverError {
     const failure = this.#failure
     if (failure !== undefined && isLasting(failure)) return failure
-    const why = failure === undefined ? "" : `: ${(failure.cause as Error).message}`
-    return new RedisDriver.RedisDriverError({
-      reason: "NotConnected",
-      cause: new Error(`no node is known to serve ${slots}${why}`)
-    })
+    return failed("NotConnected", `no node is known to serve ${slots}${because(failure)}`)
   }
 
   /** A node has redirected: another one serves the slot now. */
@@ -190,18 +189,17 @@ export class ClusterNodes {
       // the cluster closes connections that it does not need
       isWanted: () => this.cluster.nodes().includes(redis)
     })
-    const node: Node = {
-      connection,
-      writer: new CommandWriter(connection, timeoutMillis),
-      onReady: () => {
-        for (const { onReady } of this.watchers) onReady(redis)
+    const writer = new CommandWriter(connection, timeoutMillis)
+    // after those of the connection and the writer: they know of it when a watcher is told
+    const listening = listen(redis, {
+      ready: () => {
+        for (const { onReady } of this.#watchers) onReady?.(redis)
       },
-      onClose: () => {
-        for (const { onClose } of this.watchers) onClose(redis)
+      close: () => {
+        for (const { onClose } of this.#watchers) onClose?.(redis)
       }
-    }
-    this.#nodes.set(address, node)
-    redis.on("ready", node.onReady).on("close", node.onClose)
+    })
+    this.#nodes.set(address, { writer, listening })
   }
 
   readonly #onNodeError = (error: unknown, server: string): void => {
@@ -226,9 +224,12 @@ export class ClusterNodes {
     this.#failure = undefined
     this.#options.log.ready("cluster", { name: "commands", server: "the cluster" })
     const masters = shown(this.masters)
-    if (masters === this.#masters) return
+    const isSuccession = masters !== this.#masters
     this.#masters = masters
-    for (const { onSuccession } of this.watchers) onSuccession?.()
+    for (const { onRefresh, onSuccession } of this.#watchers) {
+      if (isSuccession) onSuccession?.()
+      onRefresh?.()
+    }
   }
 
   readonly #remove = (redis: Redis): void => {
@@ -236,18 +237,12 @@ export class ClusterNodes {
     const node = this.#nodes.get(address)
     // it may have been replaced already
     if (node?.writer.client === redis) {
-      const { failure } = node.connection
+      const { failure } = node.writer.connection
       // ioredis 5.3 emits no "node error" for a changed password
       if (failure !== undefined && isLasting(failure)) this.#failure = failure
       this.#nodes.delete(address)
       node.writer.close()
     }
     this.refresh()
-  }
-
-  #leave({ connection, onClose, onReady, writer }: Node): void {
-    writer.client.off("ready", onReady).off("close", onClose)
-    writer.close()
-    connection.close()
   }
 }

@@ -1,11 +1,9 @@
-import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
 import type { Cluster, Redis } from "ioredis"
 import type { CommandPath } from "../command/CommandPath.ts"
 import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
-import { endedError } from "./endedError.ts"
-import { failureOf, type Hide, hiding } from "../command/failure.ts"
+import { type Closable, listen } from "./listening.ts"
+import { because, endedError, failed, failureOf, type Hide, hiding } from "../failure.ts"
 
 /** The first characters of the replies of Redis. */
 const REPLY_TYPES = "+-:$*_#,(!=%~>|"
@@ -58,6 +56,7 @@ export class Connection {
   readonly #key: string
   readonly #log: ConnectionLog
   readonly #hide: Hide
+  readonly #listening: Closable
   /** Why the connection broke, or why the last attempt to connect failed. */
   #failure: RedisDriver.RedisDriverError | undefined
   /** The first problem since the current attempt began: later ones are mostly its consequences. */
@@ -95,16 +94,15 @@ export class Connection {
     this.#hide = hiding([password, sentinelPassword])
     this.#wasReady = client.status === "ready"
     if (!isOurs) allowListeners(client, LISTENERS)
-    client.on("error", this.#onError).on("close", this.#onClose).on("ready", this.#onReady)
-    client.on("end", this.#onEnd).on("select", this.#onSelect)
-    client.on("connecting", this.#onConnecting).on("connect", this.#onConnect)
-  }
-
-  static make(client: Redis, options: Options): Effect.Effect<Connection, never, Scope.Scope> {
-    return Effect.acquireRelease(
-      Effect.sync(() => new Connection(client, options)),
-      (connection) => Effect.sync(() => connection.close())
-    )
+    client.on("error", this.#onError)
+    this.#listening = listen(client, {
+      connecting: this.#onConnecting,
+      connect: this.#onConnect,
+      select: this.#onSelect,
+      ready: this.#onReady,
+      close: this.#onClose,
+      end: this.#onEnd
+    })
   }
 
   get failure(): RedisDriver.RedisDriverError | undefined {
@@ -149,20 +147,16 @@ export class Connection {
   /** The failure of a command that cannot be sent now. */
   get notConnected(): RedisDriver.RedisDriverError {
     if (this.#strayedTo !== undefined && this.client.status === "ready") {
-      const cause = new Error(
+      return failed(
+        "NotConnected",
         `the application has selected database ${this.#strayedTo} on this connection, and the locks are in database ${this.#database}`
       )
-      return new RedisDriver.RedisDriverError({ reason: "NotConnected", cause })
     }
     const failure = this.#failure
     if (failure !== undefined && (isLasting(failure) || failure.reason === "ReadOnly")) return failure
     if (this.client.status === "end" && !this.#isReplaceable) return endedError(this.server, this.#isOurs, failure)
     const state = `no connection to ${this.server} (${this.client.status})`
-    const why = failure === undefined ? "" : `: ${(failure.cause as Error).message}`
-    return new RedisDriver.RedisDriverError({
-      reason: "NotConnected",
-      cause: new Error(state + why, failure === undefined ? {} : { cause: failure.cause })
-    })
+    return failed("NotConnected", state + because(failure), failure)
   }
 
   /** An error of this connection, without its secrets. */
@@ -198,11 +192,7 @@ export class Connection {
   get leavesReplica(): RedisDriver.RedisDriverError | undefined {
     const failure = this.#failure
     if (failure?.reason !== "ReadOnly") return undefined
-    const { message } = failure.cause as Error
-    return new RedisDriver.RedisDriverError({
-      reason: "ConnectionLost",
-      cause: new Error(`it was replaced because the server was a replica: ${message}`, { cause: failure.cause })
-    })
+    return failed("ConnectionLost", `it was replaced because the server was a replica${because(failure)}`, failure)
   }
 
   /** Whether the connection before this one led to a replica: its address may lead to another server by now. */
@@ -218,8 +208,7 @@ export class Connection {
 
   /** A client of our own keeps its listener after it is closed: ioredis would print later errors. */
   close(): void {
-    this.client.off("close", this.#onClose).off("ready", this.#onReady).off("end", this.#onEnd)
-    this.client.off("connecting", this.#onConnecting).off("connect", this.#onConnect).off("select", this.#onSelect)
+    this.#listening.close()
     if (this.#isOurs) return
     this.client.off("error", this.#onError)
     allowListeners(this.client, -LISTENERS)
@@ -297,10 +286,7 @@ export class Connection {
       const [line = ""] = greeting.split("\r\n", 1)
       if (!REPLY_TYPES.includes(greeting[0]!)) {
         const shown = JSON.stringify(this.#hide(line).slice(0, SHOWN_CHARACTERS))
-        return new RedisDriver.RedisDriverError({
-          reason: "Failed",
-          cause: new Error(`the server is not Redis: it answered ${shown}`)
-        })
+        return failed("Failed", `the server is not Redis: it answered ${shown}`)
       }
       const isReply = error instanceof Error && error.name === "ReplyError"
       // a server without HELLO stays with RESP2
@@ -309,10 +295,6 @@ export class Connection {
     }
     const failure = failureOf(error, this.#hide)
     if (!refusesDatabase) return failure
-    const { db } = this.client.options
-    return new RedisDriver.RedisDriverError({
-      reason: failure.reason,
-      cause: new Error(`cannot select database ${db}: ${(failure.cause as Error).message}`)
-    })
+    return failed(failure.reason, `cannot select database ${this.client.options.db}${because(failure)}`)
   }
 }

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
+import { messageOf } from "../failure.ts"
 
 /** A connection as the log names it. */
 interface Named {
@@ -126,15 +127,15 @@ export class ConnectionLog {
     event: "lost" | "refused" | "ended",
     message: string,
     { name, server }: Named,
-    { cause, reason }: RedisDriver.RedisDriverError
+    failure: RedisDriver.RedisDriverError
   ): void {
-    const error = cause instanceof Error ? cause.message : String(cause)
+    const error = messageOf(failure)
     this.#write(
       Effect.annotateLogs(Effect.logWarning(`${message} ${server}: ${error}`), {
         event,
         connection: name,
         server,
-        reason,
+        reason: failure.reason,
         error
       })
     )

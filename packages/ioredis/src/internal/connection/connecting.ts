@@ -1,13 +1,13 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Result from "effect/Result"
-import { RedisDriver } from "effect-redis-lock"
+import type { RedisDriver } from "effect-redis-lock"
 import { type Cluster, Redis, type RedisOptions } from "ioredis"
 import type { CommandPath, StartupNode } from "../command/CommandPath.ts"
 import { Connection } from "./Connection.ts"
 import { ConnectionLog } from "./ConnectionLog.ts"
-import { failureOf, hiding } from "../command/failure.ts"
+import { listen, scoped } from "./listening.ts"
+import { failed, failureOf, hiding, messageOf } from "../failure.ts"
 
 /** Makes a client of our own. Its errors have a listener even after it is closed: ioredis would print them. */
 export const open = <A extends Redis | Cluster>(make: () => A) =>
@@ -45,30 +45,29 @@ export interface ClusterToConnect {
 }
 
 /** {@link connect} for a cluster. */
-export const connectCluster = (
-  target: ClusterToConnect
-): Effect.Effect<void, RedisDriver.RedisDriverError, Scope.Scope> =>
+export const connectCluster = ({
+  cluster,
+  path,
+  redisOptions,
+  startupNode
+}: ClusterToConnect): Effect.Effect<void, RedisDriver.RedisDriverError, Scope.Scope> =>
   Effect.gen(function* () {
-    const { cluster, redisOptions } = target
     const hide = hiding([redisOptions.password])
     let reason: unknown
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        const note = (error: unknown) => {
-          // a cluster says only that all its nodes have failed
-          reason = (error as { readonly lastNodeError?: Error }).lastNodeError ?? error
-        }
-        cluster.on("error", note)
-        return note
-      }),
-      (note) => Effect.sync(() => cluster.off("error", note))
-    )
+    const note = (error: { readonly lastNodeError?: Error }) => {
+      // a cluster says only that all its nodes have failed
+      reason = error.lastNodeError ?? error
+    }
+    yield* scoped(() => listen(cluster, { error: note }))
     // its own promise may stay unsettled where a node turns out not to be ready
     const connected = () => Promise.race([ready(cluster), ...(cluster.status === "wait" ? [cluster.connect()] : [])])
     yield* Effect.tryPromise({ try: connected, catch: (error) => failureOf(reason ?? error, hide) }).pipe(
       Effect.catch((failure) => {
         const said = (reason as Error | undefined)?.name === "ReplyError"
-        return Effect.andThen(said ? Effect.void : askWhy(target), Effect.fail(failure))
+        // a cluster knows only that no node answered
+        const asked =
+          said || startupNode === undefined ? Effect.void : tryOut(path, { ...redisOptions, ...startupNode })
+        return Effect.andThen(asked, Effect.fail(failure))
       })
     )
   })
@@ -104,61 +103,36 @@ export const checkPassword = (
   )
 }
 
-/** Fails with the problem of the first startup node: a cluster knows only that no node answered. */
-const askWhy = ({
-  path,
-  redisOptions,
-  startupNode
-}: ClusterToConnect): Effect.Effect<void, RedisDriver.RedisDriverError, Scope.Scope> =>
+/** Connects to a server once; fails with the reason if that is impossible. */
+const tryOut = (path: CommandPath, settings: RedisOptions): Effect.Effect<void, RedisDriver.RedisDriverError> =>
   Effect.gen(function* () {
-    if (startupNode === undefined) return
-    const settings: RedisOptions = { ...redisOptions, ...startupNode, retryStrategy: () => null }
-    const client = yield* open(
-      () => new Redis({ ...settings, lazyConnect: true, enableOfflineQueue: false, replyMapping: "legacy" })
-    )
-    yield* connect(yield* Connection.make(client, { path, log: yield* ConnectionLog.make }))
-  })
+    const once = { lazyConnect: true, enableOfflineQueue: false, retryStrategy: () => null }
+    const client = yield* open(() => new Redis({ ...settings, ...once, replyMapping: "legacy" }))
+    const log = yield* ConnectionLog.make
+    yield* connect(yield* scoped(() => new Connection(client, { path, log })))
+  }).pipe(Effect.scoped)
 
 /**
  * Fails with the problems of the sentinels, such as an untrusted certificate: ioredis says of a sentinel only that its connection is
- * closed. Succeeds if each of them can be reached.
+ * closed. Succeeds if one of them can be reached.
  */
 export const askSentinels = (
   path: CommandPath,
   sentinels: ReadonlyArray<RedisOptions>
 ): Effect.Effect<void, RedisDriver.RedisDriverError> =>
   Effect.gen(function* () {
-    const answers = yield* Effect.forEach(
-      sentinels,
-      (settings) =>
-        open(
-          () =>
-            new Redis({ ...settings, lazyConnect: true, retryStrategy: () => null, replyMapping: "legacy" as const })
-        ).pipe(
-          Effect.flatMap((client) =>
-            Effect.gen(function* () {
-              yield* connect(yield* Connection.make(client, { path, log: yield* ConnectionLog.make }))
-            })
-          ),
-          Effect.scoped,
-          Effect.result
-        ),
-      { concurrency: "unbounded" }
-    )
-    const failures = answers.flatMap((answer) => (Result.isFailure(answer) ? [answer.failure] : []))
+    const ask = (settings: RedisOptions) => tryOut(path, settings)
+    const [reached, failures] = yield* Effect.partition(sentinels, ask, { concurrency: "unbounded" })
     const [first] = failures
-    if (first === undefined || failures.length < answers.length) return
-    const problems = new Set(failures.map(({ cause }) => (cause as Error).message))
-    return yield* new RedisDriver.RedisDriverError({
-      reason: first.reason,
-      cause: new Error(`no sentinel can be reached: ${[...problems].join("; ")}`)
-    })
+    if (first === undefined || reached.length > 0) return
+    const problems = new Set(failures.map(messageOf))
+    return yield* failed(first.reason, `no sentinel can be reached: ${[...problems].join("; ")}`)
   })
 
 export const within = <A, R>(timeout: Duration.Duration, self: Effect.Effect<A, RedisDriver.RedisDriverError, R>) =>
   Effect.timeoutOrElse(self, {
     duration: timeout,
-    orElse: () => Effect.fail(failureOf(new Error(`connecting timed out after ${Duration.format(timeout)}`)))
+    orElse: () => Effect.fail(failed("TimedOut", `connecting timed out after ${Duration.format(timeout)}`))
   })
 
 const ready = (client: Redis | Cluster): Promise<void> =>

@@ -1,5 +1,35 @@
 import { RedisDriver } from "effect-redis-lock"
 
+/** A failure, and perhaps another one that has led to it. */
+export const failed = (
+  reason: RedisDriver.RedisDriverError["reason"],
+  message: string,
+  because?: RedisDriver.RedisDriverError
+): RedisDriver.RedisDriverError =>
+  new RedisDriver.RedisDriverError({
+    reason,
+    cause: new Error(message, because === undefined ? {} : { cause: because.cause })
+  })
+
+/** What all failures of this package have. */
+export const messageOf = ({ cause }: RedisDriver.RedisDriverError): string => (cause as Error).message
+
+/** The reason, at the end of a message. */
+export const because = (failure: RedisDriver.RedisDriverError | undefined): string =>
+  failure === undefined ? "" : `: ${messageOf(failure)}`
+
+/** For a command whose connection, or cluster, has ended for good; `failure` is the reason of its last failed attempt. */
+export const endedError = (
+  server: string,
+  isOurs: boolean,
+  failure?: RedisDriver.RedisDriverError
+): RedisDriver.RedisDriverError => {
+  const what = isOurs
+    ? `ioredis has given up connecting to ${server}, as its retryStrategy says`
+    : `the application has closed its client of ${server}, or the client's retryStrategy has given up`
+  return failed("Closed", what + because(failure), failure)
+}
+
 /** Secrets that must not be shown. */
 export type Hide = (text: string) => string
 
