@@ -168,7 +168,7 @@ const fixes = {
   },
   "other-addresses": {
     file: "packages/ioredis/src/internal/connection/ClusterNodes.ts",
-    fixed: "this.#isOurs ? this.#onRefreshEnd : undefined",
+    fixed: "this.options.isOurs ? this.#onRefreshEnd : undefined",
     broken: "undefined"
   },
   "host-down": {
@@ -310,8 +310,8 @@ const fixes = {
   },
   "reconnecting-application": {
     file: "packages/ioredis/src/internal/applicationClient.ts",
-    fixed: "connection.staysIn(yield* within",
-    broken: 'if (client.status === "ready") connection.staysIn(yield* within'
+    fixed: "connection.database = yield* within",
+    broken: 'if (client.status === "ready") connection.database = yield* within'
   },
   "busy-when-asked": {
     file: "packages/ioredis/src/internal/tracking.ts",
@@ -325,8 +325,8 @@ const fixes = {
   },
   "idle-for-long": {
     file: "packages/ioredis/src/internal/connection/BlockingConnections.ts",
-    fixed: "idleMillis < 2 * commandTimeoutMillis",
-    broken: "idleMillis < 1000 * commandTimeoutMillis"
+    fixed: "idleMillis < 2 * origin.timeoutMillis",
+    broken: "idleMillis < 1000 * origin.timeoutMillis"
   },
   "added-again": {
     file: "packages/ioredis/src/internal/connection/ClusterNodes.ts",
@@ -420,14 +420,14 @@ const fixes = {
     broken: ""
   },
   "reconnects-always": {
-    file: "packages/ioredis/src/internal/options/options.ts",
+    file: "packages/ioredis/src/internal/options/checks.ts",
     fixed: "[true, 1, 2].includes(",
     broken: "[].includes("
   },
   "database-of-the-client": {
-    file: "packages/ioredis/src/internal/serverDriver.ts",
-    fixed: "db: writer.connection.database,",
-    broken: "db: undefined,"
+    file: "packages/ioredis/src/internal/connection/BlockingConnections.ts",
+    fixed: "{ db: database }",
+    broken: "{}"
   },
   "selected-another-database": {
     file: "packages/ioredis/src/internal/connection/Connection.ts",
@@ -480,7 +480,7 @@ const fixes = {
     broken: "return"
   },
   "application-s-timeout": {
-    file: "packages/ioredis/src/internal/options/settings.ts",
+    file: "packages/ioredis/src/internal/connection/Connection.ts",
     fixed: "here\n  commandTimeout: undefined",
     broken: "here\n  commandTimeout: 200 as never"
   },
@@ -1070,7 +1070,7 @@ const fixes = {
     broken: "leaseUntil(lease.acquiredAt, now)"
   },
   "plain-text": {
-    file: "packages/ioredis/src/internal/options/settings.ts",
+    file: "packages/ioredis/src/internal/options/targets.ts",
     fixed: "...address, ...(tls ? { tls } : {}) }",
     broken: "...address, ...(tls ? { tls } : {}), ...ioredis }"
   },
@@ -1232,7 +1232,7 @@ const fixes = {
     broken: "serves: () => matcherOf(pattern) !== undefined"
   },
   "wrong-arguments": {
-    file: "packages/ioredis/src/internal/options/options.ts",
+    file: "packages/ioredis/src/internal/options/checks.ts",
     fixed: 'typeof name === "string" && name !== ""',
     broken: 'name !== ""'
   },
@@ -1319,8 +1319,8 @@ const fixes = {
   },
   "one-address": {
     file: "packages/ioredis/src/internal/serverDriver.ts",
-    fixed: "if (writer.connection.hasLeftReplica) {",
-    broken: 'if (writer.connection.hasLeftReplica && writer.server === "") {'
+    fixed: "if (connection.hasLeftReplica) {",
+    broken: 'if (connection.hasLeftReplica && writer.server === "") {'
   },
   "two-servers": {
     file: "packages/ioredis/src/internal/tracking.ts",
@@ -1329,7 +1329,7 @@ const fixes = {
   },
   "former-master-waits": {
     file: "packages/ioredis/src/internal/connection/BlockingConnections.ts",
-    fixed: "if (Exit.isSuccess(exit) && exit.value.some(isReadOnly)) this.leave(origin)",
+    fixed: "if (Exit.isSuccess(exit) && exit.value.some(isReadOnly)) this.leave(origin.client)",
     broken: "void isReadOnly"
   },
   "idle-at-lost-nodes": {

@@ -13,17 +13,9 @@ import { InvalidLockOptions, type QuorumOptions, RedisDriver, RedisLock } from "
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from "ioredis"
 import { makeApplicationDriver } from "./internal/applicationClient.ts"
 import { choosePath } from "./internal/command/choosePath.ts"
-import {
-  checkClient,
-  checkIoredis,
-  checkMasterName,
-  checkOptions,
-  nodesOf,
-  sentinelsOf,
-  targetOf
-} from "./internal/options/options.ts"
+import { checkClient, checkIoredis, checkMasterName, checkOptions } from "./internal/options/checks.ts"
+import { checkMembers, nodesOf, sentinelsOf, targetOf } from "./internal/options/targets.ts"
 import { explained, makeCluster, makeSentinel, makeServer } from "./internal/ownDriver.ts"
-import { checkMembers } from "./internal/options/quorumUrls.ts"
 import { allWarnings, checkWarnings, problemOf } from "./internal/serverWarnings.ts"
 
 /**
@@ -186,7 +178,7 @@ const layerFor = (
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
       yield* checkOptions(options, `{ url: "redis://10.0.0.1" }`)
-      const ioredis = (yield* Effect.fromResult(checkIoredis(options.ioredis))) ?? {}
+      const ioredis: RedisOptions = yield* checkIoredis(options.ioredis)
       const target = options.url === undefined ? undefined : yield* targetOf(options.url)
       if (target?._tag === "Cluster") yield* checkDatabase("ioredis.db", ioredis)
       const { warnings, ...others } = yield* commonOf(options, leaseTime)
@@ -206,13 +198,16 @@ const layerFor = (
 /** The options shared by all layers with connections of their own, checked. */
 const commonOf = (options: Omit<IoRedisOptions, "url" | "ioredis">, leaseTime?: Duration.Input) =>
   Effect.gen(function* () {
-    const timeouts = yield* timeoutsOf(options)
+    const commandTimeoutMillis = yield* timeoutOf("commandTimeout", options.commandTimeout ?? "3 seconds")
+    const connectTimeoutMillis = yield* timeoutOf("connectTimeout", options.connectTimeout ?? "10 seconds")
     const kinds = yield* checkWarnings(options.warnings)
     const connectionName = yield* RedisDriver.connectionName(options.label)
     // an invalid one is reported by the client
     const lease = leaseTime === undefined ? Option.none() : Duration.fromInput(leaseTime)
     const leaseMillis = Option.isSome(lease) ? Duration.toMillis(lease.value) : undefined
-    return { ...timeouts, connectionName, path: yield* choosePath(options.fastPath), warnings: { kinds, leaseMillis } }
+    const path = yield* choosePath(options.fastPath)
+    const warnings = { kinds, leaseMillis }
+    return { path, commandTimeoutMillis, connectTimeoutMillis, connectionName, warnings }
   })
 
 /** A cluster has one database, which its URL cannot change. */
@@ -221,12 +216,8 @@ const checkDatabase = (option: string, { db = 0 }: RedisOptions): Effect.Effect<
     ? Effect.void
     : Effect.fail(new InvalidLockOptions({ option, problem: "a cluster has only database 0" }))
 
-/** The timeouts of any layer, checked. */
-const timeoutsOf = (options: Pick<IoRedisOptions, "commandTimeout" | "connectTimeout">) =>
-  Effect.all({
-    commandTimeout: RedisDriver.checkTimeout("commandTimeout", options.commandTimeout ?? "3 seconds"),
-    connectTimeout: RedisDriver.checkTimeout("connectTimeout", options.connectTimeout ?? "10 seconds")
-  })
+const timeoutOf = (option: string, input: Duration.Input) =>
+  Effect.map(RedisDriver.checkTimeout(option, input), Duration.toMillis)
 
 /**
  * How waiters are woken on a cluster; all services that share locks must agree on it.
@@ -320,8 +311,7 @@ export const layerCluster = (
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
       yield* checkOptions(options, `{ nodes: ["redis://10.0.0.1:6379"] }`)
-      const given = yield* Effect.fromResult(checkIoredis(options.ioredis?.redisOptions, "ioredis.redisOptions"))
-      const ioredis: RedisOptions = given ?? {}
+      const ioredis: RedisOptions = yield* checkIoredis(options.ioredis?.redisOptions, "ioredis.redisOptions")
       yield* checkDatabase("ioredis.redisOptions.db", ioredis)
       const nodes = yield* nodesOf(options.nodes)
       const common = yield* commonOf(options)
@@ -395,11 +385,11 @@ export const layerSentinel = (
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
       yield* checkOptions(options, `{ sentinels: ["redis://10.0.0.1:26379"] }`)
-      const ioredis = yield* Effect.fromResult(checkIoredis(options.ioredis))
+      const ioredis: RedisOptions = yield* checkIoredis(options.ioredis)
       const sentinels = yield* sentinelsOf(options.sentinels)
       const name = yield* checkMasterName(options.name)
       const common = yield* commonOf(options)
-      return yield* makeSentinel({ sentinels, name, master: {} }, ioredis ?? {}, common)
+      return yield* makeSentinel({ sentinels, name, master: {} }, ioredis, common)
     })
   )
 
@@ -633,10 +623,10 @@ export const fromClient = (
     Effect.gen(function* () {
       yield* checkClient(client)
       yield* checkOptions(options, `{ commandTimeout: "1 second" }`)
-      const { commandTimeout } = yield* timeoutsOf(options)
+      const commandTimeoutMillis = yield* timeoutOf("commandTimeout", options.commandTimeout ?? "3 seconds")
       const warnings = { kinds: yield* checkWarnings(options.warnings), leaseMillis: undefined }
       const path = yield* choosePath(options.fastPath)
       const { shardedPubSub } = options
-      return yield* makeApplicationDriver(client, { path, commandTimeout, warnings, shardedPubSub })
+      return yield* makeApplicationDriver(client, { path, commandTimeoutMillis, warnings, shardedPubSub })
     })
   )

@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type * as Duration from "effect/Duration"
 import { RedisDriver } from "effect-redis-lock"
 import { Cluster, Command, type Redis, type RedisOptions } from "ioredis"
 import { makeClusterDriver, usesShardedPubSub } from "./clusterDriver.ts"
@@ -14,12 +13,12 @@ import { ConnectionLog } from "./connection/ConnectionLog.ts"
 import { failed, failureOf } from "./failure.ts"
 import { makeServerDriver } from "./serverDriver.ts"
 import type { Warnings } from "./serverWarnings.ts"
-import { reconnectsAlways } from "./options/options.ts"
+import { reconnectsAlways } from "./options/checks.ts"
 import { awaitsHandshake } from "./options/settings.ts"
 
 interface Options {
   readonly path: CommandPath
-  readonly commandTimeout: Duration.Duration
+  readonly commandTimeoutMillis: number
   readonly warnings: Warnings
   readonly shardedPubSub: "auto" | "on" | "off" | undefined
 }
@@ -62,27 +61,27 @@ const isAboutToConnect = ({ status }: Redis | Cluster): boolean =>
 
 const overCluster = (cluster: Cluster, redisOptions: RedisOptions, options: Options) =>
   Effect.gen(function* () {
-    const { commandTimeout, path, shardedPubSub, warnings } = options
+    const { commandTimeoutMillis, path, shardedPubSub, warnings } = options
     const log = yield* ConnectionLog.make
     if (isAboutToConnect(cluster)) {
       yield* connectCluster({ cluster, path, redisOptions, startupNode: path.startupNodeOf(cluster) })
     }
-    const nodes = yield* scoped(() => new ClusterNodes(cluster, { path, log, timeoutMillis: undefined }))
-    const sharded = yield* within(commandTimeout, usesShardedPubSub(cluster, shardedPubSub))
-    return yield* makeClusterDriver(nodes, log, { commandTimeout, warnings, sharded })
+    const nodes = yield* scoped(() => new ClusterNodes(cluster, { path, log, isOurs: false, commandTimeoutMillis }))
+    const sharded = yield* within(commandTimeoutMillis)(usesShardedPubSub(cluster, shardedPubSub))
+    return yield* makeClusterDriver(nodes, sharded, warnings)
   })
 
-const overServer = (client: Redis, { commandTimeout, path, warnings }: Options) =>
+const overServer = (client: Redis, { commandTimeoutMillis, path, warnings }: Options) =>
   Effect.gen(function* () {
     const log = yield* ConnectionLog.make
     const connection = yield* scoped(() => new Connection(client, { path, log, isOurs: false }))
-    const writer = yield* scoped(() => new CommandWriter(connection, undefined))
+    const writer = yield* scoped(() => new CommandWriter(connection, commandTimeoutMillis))
     // then the server may have refused a database before anybody here could hear of it
     const wasConnected = client.status === "ready" || client.status === "connect"
     if (isAboutToConnect(client)) yield* connect(connection)
     const database = wasConnected ? checkedDatabaseOf(client) : Effect.sync(() => databaseOf(client))
-    connection.staysIn(yield* within(commandTimeout, database))
-    return yield* makeServerDriver(writer, log, commandTimeout, warnings)
+    connection.database = yield* within(commandTimeoutMillis)(database)
+    return yield* makeServerDriver(writer, warnings)
   })
 
 /** What ioredis remembers, in all its versions: of a client's connection, and of the former one until it has reconnected. */

@@ -1,4 +1,3 @@
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as RcMap from "effect/RcMap"
 import type * as Scope from "effect/Scope"
@@ -8,8 +7,6 @@ import type { Cluster } from "ioredis"
 import { addressOf, type ClusterNodes } from "./connection/ClusterNodes.ts"
 import { BlockingConnections } from "./connection/BlockingConnections.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
-import { Connection } from "./connection/Connection.ts"
-import type { ConnectionLog } from "./connection/ConnectionLog.ts"
 import { firstAnswer } from "./connection/connecting.ts"
 import { makeEvalOnCluster } from "./command/ClusterScriptCommand.ts"
 import { failureOf } from "./failure.ts"
@@ -17,37 +14,25 @@ import { hashSlot } from "./command/hashSlot.ts"
 import { eachTime, scoped } from "./connection/listening.ts"
 import { scanOf } from "./command/scan.ts"
 import { type Warnings, warnOfServers } from "./serverWarnings.ts"
-import { forSubscriptions } from "./options/settings.ts"
 import { Subscriber } from "./subscriber.ts"
 import { invalidationsOf } from "./tracking.ts"
 
-interface ClusterDriverOptions {
-  readonly commandTimeout: Duration.Duration
-  readonly warnings: Warnings
-  /** Whether it has sharded pub/sub, and uses it. */
-  readonly sharded: boolean
-}
-
-/** The driver over the connections of a cluster, with a connection for subscriptions to each node that needs one. */
+/**
+ * The driver over the connections of a cluster, with a connection for subscriptions to each node that needs one. `sharded`: whether it has
+ * sharded pub/sub, and uses it.
+ */
 export const makeClusterDriver = (
   nodes: ClusterNodes,
-  log: ConnectionLog,
-  { commandTimeout, sharded, warnings }: ClusterDriverOptions
+  sharded: boolean,
+  warnings: Warnings
 ): Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope> =>
   Effect.gen(function* () {
-    const { path } = nodes
-    const commandTimeoutMillis = Duration.toMillis(commandTimeout)
-    const evalUnsafe = yield* makeEvalOnCluster(nodes, commandTimeoutMillis)
-    // if it cannot connect, other nodes may serve the channels by now
+    const { commandTimeoutMillis, isOurs, log } = nodes.options
+    const evalUnsafe = yield* makeEvalOnCluster(nodes)
     const open = (server: string) => {
-      const client = nodes.at(server)!.client.duplicate({ ...forSubscriptions, readOnly: false, retryStrategy: null })
-      const connection = new Connection(client, {
-        path,
-        name: "subscriptions",
-        node: server,
-        isReplaceable: true,
-        log
-      })
+      // if it cannot connect, other nodes may serve the channels by now
+      const settings = { readOnly: false, retryStrategy: null }
+      const connection = nodes.at(server)!.connection.beside("subscriptions", settings, { node: server })
       return new CommandWriter(connection, commandTimeoutMillis)
     }
     const makeSubscriber = (sharded: boolean, serverOf: (channel: string) => string | undefined) =>
@@ -66,7 +51,7 @@ export const makeClusterDriver = (
         Effect.map((subscriber) =>
           invalidationsOf({
             client: () => nodes.at(server)?.client,
-            isShared: nodes.isShared,
+            isShared: !isOurs,
             subscriber,
             listen: (onReady) =>
               nodes.watch({
@@ -80,24 +65,16 @@ export const makeClusterDriver = (
       )
     const blocking = yield* scoped(
       () =>
-        new BlockingConnections({
-          path,
-          log,
-          // there is one
-          db: undefined,
-          commandTimeoutMillis,
-          clientFor: (key) => {
-            const slot = hashSlot(key)
-            return nodes.ownerOf(slot)?.client ?? nodes.noneFor(`slot ${slot}`)
-          }
+        new BlockingConnections((key) => {
+          const slot = hashSlot(key)
+          return nodes.ownerOf(slot) ?? nodes.noneFor(`slot ${slot}`)
         })
     )
     yield* scoped(() => nodes.watch({ onClose: blocking.leave, onRefresh: () => subscriber.relocate(nodes.masters) }))
     log.open()
     yield* warnOfServers(
       [...nodes.masters].flatMap((address) => nodes.at(address) ?? []),
-      warnings,
-      commandTimeout
+      warnings
     )
     return {
       eval: RedisDriver.evalOf(evalUnsafe),
@@ -106,7 +83,7 @@ export const makeClusterDriver = (
         Stream.suspend(() => Stream.fromIterable(nodes.masters)).pipe(
           Stream.flatMap((address) => {
             const node = nodes.at(address)
-            if (node !== undefined) return scanOf(node, commandTimeout)(pattern, type)
+            if (node !== undefined) return scanOf(node)(pattern, type)
             nodes.refresh()
             return Stream.fail(nodes.ended ?? nodes.noneFor(`the slots of ${address}`))
           })

@@ -83,8 +83,7 @@ export const problemOf = (
  */
 export const warnOfServers = (
   servers: ReadonlyArray<CommandWriter>,
-  { kinds, leaseMillis }: Warnings,
-  timeout: Duration.Duration
+  { kinds, leaseMillis }: Warnings
 ): Effect.Effect<void, never, Scope.Scope> => {
   if (kinds.length === 0) return Effect.void
   const ask = (writer: CommandWriter) =>
@@ -93,7 +92,7 @@ export const warnOfServers = (
       const text = await writer.client.info()
       return { server: writer.connection.server, info: { text, sentAt, receivedAt: Date.now() } }
     }).pipe(
-      Effect.timeout(timeout),
+      Effect.timeout(writer.timeoutMillis),
       Effect.orElseSucceed(() => undefined)
     )
   return Effect.forEach(servers, ask, { concurrency: "unbounded" }).pipe(

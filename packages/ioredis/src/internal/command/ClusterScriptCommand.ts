@@ -144,13 +144,10 @@ const refusalOf = (error: unknown): RedisDriver.RedisDriverError => {
 }
 
 /** Runs scripts by SHA on the masters that serve their keys. */
-export const makeEvalOnCluster = (
-  nodes: ClusterNodes,
-  timeoutMillis: number
-): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
+export const makeEvalOnCluster = (nodes: ClusterNodes): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
   Effect.gen(function* () {
     const ownMillis = nodes.cluster.options.redisOptions?.commandTimeout
-    const pending = yield* scoped(() => new PendingCommands(timeoutMillis, ownMillis))
+    const pending = yield* scoped(() => new PendingCommands(nodes.options.commandTimeoutMillis, ownMillis))
     const each = (f: (command: ClusterScriptCommand) => void) => (node: Redis) => {
       for (const command of pending.all) {
         if ((command as ClusterScriptCommand).node?.client === node) f(command as ClusterScriptCommand)

@@ -16,8 +16,8 @@ let connections = 0
  */
 export class CommandWriter {
   readonly connection: Connection
-  /** How long a command may take; undefined for a client that is not ours to disconnect. */
-  readonly timeoutMillis: number | undefined
+  /** How long a command may take. */
+  readonly timeoutMillis: number
   /** Names the current connection, or the last one: after a reconnect another server may answer. */
   server: string
   readonly send: SendScript
@@ -30,7 +30,7 @@ export class CommandWriter {
   /** How often there was such a reason. */
   doubts = 0
 
-  constructor(connection: Connection, timeoutMillis: number | undefined) {
+  constructor(connection: Connection, timeoutMillis: number) {
     this.connection = connection
     this.timeoutMillis = timeoutMillis
     const { client } = connection
@@ -38,7 +38,7 @@ export class CommandWriter {
     this.server = this.#nextName()
     this.send = connection.path.makeSend(client)
     this.#listening = listen(client, { connect: this.#onConnect, ready: this.answered, close: this.#onClose })
-    if (timeoutMillis !== undefined) this.#heartbeat = setInterval(this.#beat, 2 * timeoutMillis).unref()
+    if (connection.isOurs) this.#heartbeat = setInterval(this.#beat, 2 * timeoutMillis).unref()
   }
 
   get client(): Redis {
@@ -62,12 +62,12 @@ export class CommandWriter {
 
   /** A command has timed out: the server owes an answer. */
   onCommandTimeout(): void {
-    if (this.timeoutMillis !== undefined) this.#watch(this.timeoutMillis)
+    this.#watch(this.timeoutMillis)
   }
 
   /** A command was sent that is answered at once. */
   expectAnswer(): void {
-    if (this.timeoutMillis !== undefined) this.#watch(2 * this.timeoutMillis)
+    this.#watch(2 * this.timeoutMillis)
   }
 
   /** The server has answered, or the connection is gone. */
@@ -93,7 +93,7 @@ export class CommandWriter {
   readonly #onConnect = (): void => {
     const { client, connection, timeoutMillis } = this
     this.server = this.#nextName()
-    if (timeoutMillis === undefined) return
+    if (!connection.isOurs) return
     this.#watch(2 * timeoutMillis)
     const socket = connection.path.socketOf(client)
     // while a server is loading, ioredis polls it
@@ -128,7 +128,7 @@ export class CommandWriter {
   }
 
   #watch(millis: number): void {
-    if (this.#silence !== undefined) return
+    if (this.#silence !== undefined || !this.connection.isOurs) return
     const silence = setTimeout(() => {
       // if the event loop was blocked, an answer may be waiting in the socket: it is read first
       setImmediate(() => {

@@ -207,12 +207,9 @@ const textOf = (reply: unknown): RedisDriver.Reply =>
   typeof reply === "number" || reply === null ? reply : Array.isArray(reply) ? reply.map(textOf) : String(reply)
 
 /** Runs scripts by SHA on one server. */
-export const makeEval = (
-  writer: CommandWriter,
-  timeoutMillis: number
-): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
+export const makeEval = (writer: CommandWriter): Effect.Effect<RedisDriver.EvalUnsafe, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const { client, connection } = writer
+    const { client, connection, timeoutMillis } = writer
     const pending = yield* scoped(() => new PendingCommands(timeoutMillis, client.options.commandTimeout))
     const onClose = () => {
       const replica = connection.leavesReplica

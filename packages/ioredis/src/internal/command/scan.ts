@@ -8,7 +8,7 @@ import { failed, failureOf } from "../failure.ts"
 
 /** The keys of one server that have a type and match a pattern. */
 export const scanOf =
-  (writer: CommandWriter, commandTimeout: Duration.Duration) =>
+  (writer: CommandWriter) =>
   (pattern: string, type: RedisDriver.KeyType): Stream.Stream<string, RedisDriver.RedisDriverError> =>
     Stream.paginate("0", (cursor) =>
       Effect.tryPromise({
@@ -21,11 +21,13 @@ export const scanOf =
         catch: (error) => failureOf(error)
       }).pipe(
         Effect.timeoutOrElse({
-          duration: commandTimeout,
+          duration: writer.timeoutMillis,
           orElse: () =>
             Effect.suspend(() => {
               writer.onCommandTimeout()
-              return Effect.fail(failed("TimedOut", `timed out after ${Duration.format(commandTimeout)}`))
+              return Effect.fail(
+                failed("TimedOut", `timed out after ${Duration.format(Duration.millis(writer.timeoutMillis))}`)
+              )
             })
         }),
         Effect.map(([next, keys]) => [keys, next === "0" ? Option.none() : Option.some(next)] as const)

@@ -2,28 +2,19 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import type { CommandPath } from "../command/CommandPath.ts"
+import type { CommandWriter } from "../command/CommandWriter.ts"
 import { connect } from "./connecting.ts"
-import { Connection } from "./Connection.ts"
-import type { ConnectionLog } from "./ConnectionLog.ts"
+import type { Connection } from "./Connection.ts"
 import { endedError, failed } from "../failure.ts"
-import { forSubscriptions } from "../options/settings.ts"
 
 type SendBlocking = NonNullable<RedisDriver.RedisDriver["Service"]["sendBlocking"]>
 
-interface Options {
-  readonly path: CommandPath
-  readonly log: ConnectionLog
-  /** The database of the locks; undefined for that of the client's options. */
-  readonly db: number | undefined
-  readonly commandTimeoutMillis: number
-  /** The client of the server that has a key, or the reason why there is none. */
-  readonly clientFor: (key: string) => Redis | RedisDriver.RedisDriverError
-}
+/** The server that has a key, or the reason why there is none. */
+type ServerOf = (key: string) => CommandWriter | RedisDriver.RedisDriverError
 
 interface Open {
   readonly connection: Connection
-  readonly origin: Redis
+  readonly origin: CommandWriter
   /** Our monotonic time, milliseconds; undefined while it serves a caller. */
   idleSince: number | undefined
   /** Whether another server may answer at the origin's address by now. */
@@ -37,12 +28,12 @@ interface Open {
  * So is one in place of a connection that was idle for long: nothing is sent over it meanwhile, and a NAT may have forgotten it without a word.
  */
 export class BlockingConnections {
-  readonly #options: Options
+  readonly #serverOf: ServerOf
   readonly #all = new Set<Open>()
   #isClosed = false
 
-  constructor(options: Options) {
-    this.#options = options
+  constructor(serverOf: ServerOf) {
+    this.#serverOf = serverOf
   }
 
   close(): void {
@@ -53,13 +44,13 @@ export class BlockingConnections {
   /** Sends commands together, and drops the connection if not all replies arrive in time. */
   readonly send: SendBlocking = (key, commands, timeoutMillis) =>
     Effect.suspend(() => {
-      const origin = this.#options.clientFor(key)
-      if ("_tag" in origin) return Effect.fail(origin)
+      const origin = this.#serverOf(key)
+      if (origin instanceof RedisDriver.RedisDriverError) return Effect.fail(origin)
       return Effect.uninterruptibleMask((restore) =>
         Effect.flatMap(restore(this.#take(origin)), (open) =>
           Effect.onExit(restore(pipelined(open.connection, commands)), (exit) =>
             Effect.sync(() => {
-              if (Exit.isSuccess(exit) && exit.value.some(isReadOnly)) this.leave(origin)
+              if (Exit.isSuccess(exit) && exit.value.some(isReadOnly)) this.leave(origin.client)
               // without all replies, the connection may still be blocked
               if (Exit.isSuccess(exit) && this.#isUsable(open)) open.idleSince = performance.now()
               else this.#drop(open)
@@ -75,9 +66,9 @@ export class BlockingConnections {
     )
 
   /** Another server may answer at the address of this client from now on: connections that were opened before are not used again. */
-  readonly leave = (origin: Redis): void => {
+  readonly leave = (client: Redis): void => {
     for (const open of this.#all) {
-      if (open.origin !== origin) continue
+      if (open.origin.client !== client) continue
       open.isOutdated = true
       if (open.idleSince !== undefined) this.#drop(open)
     }
@@ -87,27 +78,20 @@ export class BlockingConnections {
     return connection.client.status === "ready" && !isOutdated && !this.#isClosed
   }
 
-  #take(origin: Redis): Effect.Effect<Open, RedisDriver.RedisDriverError> {
+  #take(origin: CommandWriter): Effect.Effect<Open, RedisDriver.RedisDriverError> {
     return Effect.suspend(() => {
       if (this.#isClosed) return Effect.fail(endedError("Redis", true))
-      const { commandTimeoutMillis, db, log, path } = this.#options
       for (const open of this.#all) {
         if (open.idleSince === undefined || open.origin !== origin) continue
         const idleMillis = performance.now() - open.idleSince
         open.idleSince = undefined
         // as long as the connection for commands may be silent before it is probed
-        if (idleMillis < 2 * commandTimeoutMillis && this.#isUsable(open)) return Effect.succeed(open)
+        if (idleMillis < 2 * origin.timeoutMillis && this.#isUsable(open)) return Effect.succeed(open)
         this.#drop(open)
       }
-      const database = db === undefined ? {} : { db }
-      const client = origin.duplicate({ ...forSubscriptions, ...database, lazyConnect: true, retryStrategy: null })
-      const connection = new Connection(client, {
-        path,
-        log,
-        name: "acknowledgements",
-        isReplaceable: true,
-        isWanted: () => false
-      })
+      const { database } = origin.connection
+      const settings = { ...(database === undefined ? {} : { db: database }), lazyConnect: true, retryStrategy: null }
+      const connection = origin.connection.beside("acknowledgements", settings, { isWanted: () => false })
       const open: Open = { connection, origin, idleSince: undefined, isOutdated: false }
       this.#all.add(open)
       return Effect.onError(Effect.as(connect(connection), open), () => Effect.sync(() => this.#drop(open)))

@@ -27,8 +27,9 @@ const LISTENERS = 1
 export interface Options {
   readonly path: CommandPath
   readonly log: ConnectionLog
-  /** How long a command may take; undefined for a client that is not ours to disconnect. */
-  readonly timeoutMillis: number | undefined
+  /** Whether its connections may be disconnected; otherwise the application may use them as well. */
+  readonly isOurs: boolean
+  readonly commandTimeoutMillis: number
 }
 
 interface Node {
@@ -48,12 +49,12 @@ const shown = (masters: ReadonlySet<string>): string => [...masters].toSorted().
  */
 export class ClusterNodes {
   readonly cluster: Cluster
+  readonly options: Options
   readonly #watchers = new Set<Watcher>()
   readonly #listening: Closable
   readonly #nodes = new Map<string, Node>()
   #refreshedAt = Number.NEGATIVE_INFINITY
   #timer: ReturnType<typeof setTimeout> | undefined
-  readonly #options: Options
   /** The nodes of slots according to redirections since the last refresh. */
   readonly #moved = new Map<number, string>()
   /** The addresses of the masters at the last refresh. */
@@ -67,7 +68,7 @@ export class ClusterNodes {
   constructor(cluster: Cluster, options: Options) {
     this.cluster = cluster
     this.#hasEnded = cluster.status === "end"
-    this.#options = options
+    this.options = options
     this.#masters = shown(this.masters)
     allowListeners(cluster, LISTENERS)
     for (const node of cluster.nodes("all")) this.#add(node)
@@ -103,10 +104,6 @@ export class ClusterNodes {
     return address === undefined ? undefined : this.at(address)
   }
 
-  get path(): CommandPath {
-    return this.#options.path
-  }
-
   /** The addresses of the masters, also of those to which there is no connection now: ioredis forgets such a node until its next refresh. */
   get masters(): ReadonlySet<string> {
     const { slots } = this.cluster
@@ -126,16 +123,7 @@ export class ClusterNodes {
 
   /** The failure of all commands once ioredis no longer reconnects the cluster by itself. */
   get ended(): RedisDriver.RedisDriverError | undefined {
-    return this.#hasEnded ? endedError("the cluster", this.#isOurs, this.#failure) : undefined
-  }
-
-  /** Whether the application uses these connections, too. */
-  get isShared(): boolean {
-    return !this.#isOurs
-  }
-
-  get #isOurs(): boolean {
-    return this.#options.timeoutMillis !== undefined
+    return this.#hasEnded ? endedError("the cluster", this.options.isOurs, this.#failure) : undefined
   }
 
   /** The failure of a command for slots that no node serves. */
@@ -159,7 +147,7 @@ export class ClusterNodes {
         this.#refreshedAt = performance.now()
         // a cluster that is reconnecting refreshes them anyway
         if (this.cluster.status === "ready")
-          this.cluster.refreshSlotsCache(this.#isOurs ? this.#onRefreshEnd : undefined)
+          this.cluster.refreshSlotsCache(this.options.isOurs ? this.#onRefreshEnd : undefined)
       },
       Math.max(0, this.#refreshedAt + REFRESH_PAUSE_MILLIS - performance.now())
     ).unref()
@@ -179,17 +167,17 @@ export class ClusterNodes {
     const address = addressOf(redis)
     // ioredis 6 does not tell of a node that it drops and adds again before the connection has ended
     this.#nodes.get(address)?.writer.close()
-    const { log, path, timeoutMillis } = this.#options
+    const { commandTimeoutMillis, isOurs, log, path } = this.options
     const connection = new Connection(redis, {
       path,
       log,
       node: address,
-      isOurs: this.#isOurs,
+      isOurs,
       isReplaceable: true,
       // the cluster closes connections that it does not need
       isWanted: () => this.cluster.nodes().includes(redis)
     })
-    const writer = new CommandWriter(connection, timeoutMillis)
+    const writer = new CommandWriter(connection, commandTimeoutMillis)
     // after those of the connection and the writer: they know of it when a watcher is told
     const listening = listen(redis, {
       ready: () => {
@@ -202,17 +190,20 @@ export class ClusterNodes {
     this.#nodes.set(address, { writer, listening })
   }
 
+  #named(server: string) {
+    return { key: "cluster", name: "commands", server, isOurs: this.options.isOurs }
+  }
+
   readonly #onNodeError = (error: unknown, server: string): void => {
     const failure = failureOf(error, hiding([this.cluster.options.redisOptions?.password]))
     this.#failure = failure
     // a transient failure is reported by the node's own connection
-    if (isLasting(failure)) this.#options.log.refused("cluster", { name: "commands", server }, failure)
+    if (isLasting(failure)) this.options.log.refused(this.#named(server), failure)
   }
 
   readonly #onEnd = (): void => {
     this.#hasEnded = true
-    const connection = { name: "commands", server: "the cluster" }
-    this.#options.log.ended("cluster", connection, this.ended!, this.#isOurs)
+    this.options.log.ended(this.#named("the cluster"), this.ended!)
   }
 
   readonly #onConnecting = (): void => {
@@ -222,7 +213,7 @@ export class ClusterNodes {
   readonly #onRefresh = (): void => {
     this.#moved.clear()
     this.#failure = undefined
-    this.#options.log.ready("cluster", { name: "commands", server: "the cluster" })
+    this.options.log.ready(this.#named("the cluster"))
     const masters = shown(this.masters)
     const isSuccession = masters !== this.#masters
     this.#masters = masters

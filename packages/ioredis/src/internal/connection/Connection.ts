@@ -1,5 +1,5 @@
 import { RedisDriver } from "effect-redis-lock"
-import type { Cluster, Redis } from "ioredis"
+import type { Cluster, Redis, RedisOptions } from "ioredis"
 import type { CommandPath } from "../command/CommandPath.ts"
 import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
 import { type Closable, listen } from "./listening.ts"
@@ -16,6 +16,19 @@ const LISTENERS = 4
 
 /** The number of characters shown of a reply that is not from a Redis. */
 const SHOWN_CHARACTERS = 200
+
+/** For our own connections beside that for commands: the subscriber itself resubscribes after a reconnect. */
+const besideCommands: RedisOptions & { readonly commandTimeout: undefined } = {
+  // over RESP3 ioredis does not pass on what the server reports about keys
+  protocol: 2,
+  lazyConnect: false,
+  autoResubscribe: false,
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
+  // an application's is meant for its own commands; whether these connections are alive is watched here
+  commandTimeout: undefined
+}
 
 export interface Options {
   readonly path: CommandPath
@@ -49,21 +62,27 @@ export const allowListeners = (client: Redis | Cluster, more: number): void => {
 export class Connection {
   readonly client: Redis
   readonly path: CommandPath
-  readonly #isOurs: boolean
+  readonly log: ConnectionLog
+  readonly name: string
+  /** What the log distinguishes connections by. */
+  readonly key: string
+  /** Whether it may be disconnected; otherwise the application may use it as well. */
+  readonly isOurs: boolean
   readonly #isReplaceable: boolean
   readonly #isWanted: () => boolean
-  readonly #name: string
-  readonly #key: string
-  readonly #log: ConnectionLog
   readonly #hide: Hide
   readonly #listening: Closable
   /** Why the connection broke, or why the last attempt to connect failed. */
-  #failure: RedisDriver.RedisDriverError | undefined
+  failure: RedisDriver.RedisDriverError | undefined
   /** The first problem since the current attempt began: later ones are mostly its consequences. */
   #first: RedisDriver.RedisDriverError | undefined
   #wasReady: boolean
   #isUnusable = false
-  #database: number | undefined
+  /**
+   * That of the locks, where it is the application that selects: commands fail while it has selected another one. Undefined for that of the
+   * client's options.
+   */
+  database: number | undefined
   /** What the application has selected since there is this connection. */
   #selected: number | undefined
   /** Whether the connection has closed, and ioredis has not begun to connect again: errors that follow are consequences. */
@@ -73,7 +92,8 @@ export class Connection {
   #greeting: string | undefined
   /** Whether the server of the current connection has rejected a script because it is a replica. */
   #isReplica = false
-  #hasLeftReplica = false
+  /** Whether the connection before this one led to a replica: its address may lead to another server by now. */
+  hasLeftReplica = false
   /** When it was last replaced because its server is a replica. */
   #readOnlyAt = Number.NEGATIVE_INFINITY
 
@@ -84,12 +104,12 @@ export class Connection {
   ) {
     this.client = client
     this.path = path
-    this.#isOurs = isOurs
+    this.log = log
+    this.name = name
+    this.key = `${name} ${node}`
+    this.isOurs = isOurs
     this.#isReplaceable = isReplaceable
     this.#isWanted = isWanted ?? (() => isReplaceable || client.status !== "end")
-    this.#name = name
-    this.#key = `${name} ${node}`
-    this.#log = log
     const { password, sentinelPassword } = client.options
     this.#hide = hiding([password, sentinelPassword])
     this.#wasReady = client.status === "ready"
@@ -105,23 +125,16 @@ export class Connection {
     })
   }
 
-  get failure(): RedisDriver.RedisDriverError | undefined {
-    return this.#failure
+  /** Another connection to the same server, of our own. */
+  beside(name: string, settings: RedisOptions, options: Pick<Options, "node" | "isWanted"> = {}): Connection {
+    const { client, log, path } = this
+    const duplicate = client.duplicate({ ...besideCommands, ...settings })
+    return new Connection(duplicate, { path, log, name, isReplaceable: true, ...options })
   }
 
   /** The connection has the wrong database, or the wrong user. */
   get isUnusable(): boolean {
     return this.#isUnusable || this.#strayedTo !== undefined
-  }
-
-  /** That of the locks, where it is the application that selects; undefined for that of the client's options. */
-  get database(): number | undefined {
-    return this.#database
-  }
-
-  /** The locks are in this database: commands fail while the application has selected another one. */
-  staysIn(database: number): void {
-    this.#database = database
   }
 
   readonly #onSelect = (database: number): void => {
@@ -130,11 +143,7 @@ export class Connection {
 
   /** Another database than that of the locks, if the application has selected one. */
   get #strayedTo(): number | undefined {
-    return this.#selected === this.#database || this.#database === undefined ? undefined : this.#selected
-  }
-
-  get name(): string {
-    return this.#name
+    return this.#selected === this.database || this.database === undefined ? undefined : this.#selected
   }
 
   /** Its destination, for messages. */
@@ -149,14 +158,19 @@ export class Connection {
     if (this.#strayedTo !== undefined && this.client.status === "ready") {
       return failed(
         "NotConnected",
-        `the application has selected database ${this.#strayedTo} on this connection, and the locks are in database ${this.#database}`
+        `the application has selected database ${this.#strayedTo} on this connection, and the locks are in database ${this.database}`
       )
     }
-    const failure = this.#failure
+    const { failure } = this
     if (failure !== undefined && (isLasting(failure) || failure.reason === "ReadOnly")) return failure
-    if (this.client.status === "end" && !this.#isReplaceable) return endedError(this.server, this.#isOurs, failure)
+    if (this.client.status === "end" && !this.#isReplaceable) return this.#ended
     const state = `no connection to ${this.server} (${this.client.status})`
     return failed("NotConnected", state + because(failure), failure)
+  }
+
+  /** The failure of all commands once ioredis will not reconnect by itself. */
+  get #ended(): RedisDriver.RedisDriverError {
+    return endedError(this.server, this.isOurs, this.failure)
   }
 
   /** An error of this connection, without its secrets. */
@@ -177,10 +191,10 @@ export class Connection {
   onReadOnly(failure: RedisDriver.RedisDriverError): void {
     this.#isReplica = true
     const now = performance.now()
-    if (!this.#isOurs || this.#isReplaceable || this.client.status !== "ready") return
+    if (!this.isOurs || this.#isReplaceable || this.client.status !== "ready") return
     if (now < this.#readOnlyAt + READ_ONLY_PAUSE_MILLIS) return
     this.#readOnlyAt = now
-    this.#first = this.#failure = failure
+    this.#first = this.failure = failure
     this.#isUnusable = true
     this.#end(failure.cause as Error)
   }
@@ -190,14 +204,9 @@ export class Connection {
    * promoted since, and have run them.
    */
   get leavesReplica(): RedisDriver.RedisDriverError | undefined {
-    const failure = this.#failure
+    const { failure } = this
     if (failure?.reason !== "ReadOnly") return undefined
     return failed("ConnectionLost", `it was replaced because the server was a replica${because(failure)}`, failure)
-  }
-
-  /** Whether the connection before this one led to a replica: its address may lead to another server by now. */
-  get hasLeftReplica(): boolean {
-    return this.#hasLeftReplica
   }
 
   #end(error?: Error): void {
@@ -209,7 +218,7 @@ export class Connection {
   /** A client of our own keeps its listener after it is closed: ioredis would print later errors. */
   close(): void {
     this.#listening.close()
-    if (this.#isOurs) return
+    if (this.isOurs) return
     this.client.off("error", this.#onError)
     allowListeners(this.client, -LISTENERS)
   }
@@ -239,23 +248,23 @@ export class Connection {
     this.#first ??= failure
     if (refusesDatabase) {
       this.#isUnusable = true
-      if (this.#isOurs) this.#end()
+      if (this.isOurs) this.#end()
     }
     // ioredis ends it, but version 5 may report it as ready before that, as the default user
     if (refused === "auth") this.#isUnusable = true
     if (this.#wasReady) return
-    this.#failure = this.#first
-    this.#log.refused(this.#key, this, this.#first)
+    this.failure = this.#first
+    this.log.refused(this, this.#first)
   }
 
   readonly #onReady = (): void => {
     // a handshake may go on after its SELECT or AUTH was refused
     if (this.#isUnusable) return
     this.#wasReady = true
-    this.#hasLeftReplica = this.#isReplica
+    this.hasLeftReplica = this.#isReplica
     this.#isReplica = false
-    this.#first = this.#failure = undefined
-    this.#log.ready(this.#key, this)
+    this.#first = this.failure = undefined
+    this.log.ready(this)
   }
 
   readonly #onClose = (): void => {
@@ -263,20 +272,18 @@ export class Connection {
     // only a connection attempt can show that further ones are futile
     const isLoss = this.#wasReady && isLasting(first)
     const failure = isLoss ? new RedisDriver.RedisDriverError({ reason: "ConnectionLost", cause: first.cause }) : first
-    this.#failure = failure
+    this.failure = failure
     if (this.#isWanted()) {
-      if (this.#wasReady) this.#log.lost(this.#key, this, failure)
-      else this.#log.refused(this.#key, this, failure)
+      if (this.#wasReady) this.log.lost(this, failure)
+      else this.log.refused(this, failure)
     }
     this.#first = undefined
     this.#wasReady = this.#isUnusable = false
     this.#hasClosed = true
   }
 
-  /** ioredis will not reconnect by itself. */
   readonly #onEnd = (): void => {
-    if (this.#isReplaceable) return
-    this.#log.ended(this.#key, this, endedError(this.server, this.#isOurs, this.#failure), this.#isOurs)
+    if (!this.#isReplaceable) this.log.ended(this, this.#ended)
   }
 
   /** A message from the server before the connection broke says more than how it broke. */

@@ -1,13 +1,19 @@
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 import type { RedisDriver } from "effect-redis-lock"
 import { messageOf } from "../failure.ts"
+import { scoped } from "./listening.ts"
 
 /** A connection as the log names it. */
 interface Named {
   readonly name: string
   readonly server: string
+  /** Distinguishes it from others of that name. */
+  readonly key: string
+  /** Whether it is not an application's. */
+  readonly isOurs: boolean
 }
 
 interface Outage {
@@ -31,8 +37,6 @@ const reconnects: ReadonlyMap<string, ReturnType<typeof reconnectsOf>> = new Map
   ["commands", "subscriptions"].map((connection) => [connection, reconnectsOf(connection)])
 )
 
-const begin = (): Outage => ({ since: performance.now(), passing: false, lasting: false, ended: false })
-
 /** Reasons for which reconnecting does not help. */
 const lasting: ReadonlySet<string> = new Set<RedisDriver.RedisDriverError["reason"]>([
   "Failed",
@@ -53,39 +57,33 @@ export class ConnectionLog {
   /** Nothing is logged before the layer is built, as building it fails with the problem, nor after it is closed. */
   #isOpen = false
 
-  private constructor(write: (entry: Effect.Effect<void>) => void) {
+  constructor(write: (entry: Effect.Effect<void>) => void) {
     this.#write = write
+    // a first reconnect would not look like a rise otherwise
+    for (const metric of reconnects.values()) write(Metric.update(metric, 0))
   }
 
-  static readonly make: Effect.Effect<ConnectionLog, never, Scope.Scope> = Effect.acquireRelease(
-    Effect.map(Effect.context<never>(), (context) => {
-      const log = new ConnectionLog(Effect.runForkWith(context))
-      // a first reconnect would not look like a rise otherwise
-      for (const metric of reconnects.values()) log.#write(Metric.update(metric, 0))
-      return log
-    }),
-    (log) =>
-      Effect.sync(() => {
-        log.#isOpen = false
-      })
+  static readonly make: Effect.Effect<ConnectionLog, never, Scope.Scope> = Effect.contextWith(
+    (context: Context.Context<never>) => scoped(() => new ConnectionLog(Effect.runForkWith(context)))
   )
 
   open(): void {
     this.#isOpen = true
   }
 
-  lost(key: string, connection: Named, error: RedisDriver.RedisDriverError): void {
-    if (!this.#isOpen || this.#outages.has(key)) return
-    this.#outages.set(key, begin())
+  close(): void {
+    this.#isOpen = false
+  }
+
+  lost(connection: Named, error: RedisDriver.RedisDriverError): void {
+    if (!this.#isOpen || this.#outages.has(connection.key)) return
+    this.#outageOf(connection)
     this.#warn("lost", "Lost the connection to Redis; connecting again.", connection, error)
   }
 
-  refused(key: string, connection: Named, error: RedisDriver.RedisDriverError): void {
+  refused(connection: Named, error: RedisDriver.RedisDriverError): void {
     if (!this.#isOpen) return
-    let outage = this.#outages.get(key)
-    if (outage === undefined) {
-      this.#outages.set(key, (outage = begin()))
-    }
+    const outage = this.#outageOf(connection)
     if (outage.lasting || (outage.passing && !isLasting(error))) return
     if (isLasting(error)) outage.lasting = true
     else outage.passing = true
@@ -93,34 +91,34 @@ export class ConnectionLog {
   }
 
   /** It stays disconnected unless the application reconnects it. */
-  ended(key: string, connection: Named, error: RedisDriver.RedisDriverError, isOurs: boolean): void {
+  ended(connection: Named, error: RedisDriver.RedisDriverError): void {
     if (!this.#isOpen) return
-    const outage = this.#outages.get(key) ?? begin()
-    this.#outages.set(key, outage)
+    const outage = this.#outageOf(connection)
     if (outage.ended) return
     outage.ended = true
-    const remedy = isOurs
+    const remedy = connection.isOurs
       ? "build the layer again, with a retryStrategy that never gives up"
       : "call connect() on the client, or close the layer before the client"
     this.#warn("ended", `The connection to Redis has ended for good: ${remedy}.`, connection, error)
   }
 
-  ready(key: string, connection: Named): void {
+  ready({ key, name, server }: Named): void {
     const outage = this.#outages.get(key)
     if (outage === undefined) return
     this.#outages.delete(key)
     if (!this.#isOpen) return
     const outageMillis = Math.round(performance.now() - outage.since)
-    const metric = reconnects.get(connection.name)
+    const metric = reconnects.get(name)
     if (metric !== undefined) this.#write(Metric.update(metric, 1))
-    this.#write(
-      Effect.annotateLogs(Effect.logInfo("Connected to Redis again."), {
-        event: "restored",
-        connection: connection.name,
-        server: connection.server,
-        outageMillis
-      })
-    )
+    const annotations = { event: "restored", connection: name, server, outageMillis }
+    this.#write(Effect.annotateLogs(Effect.logInfo("Connected to Redis again."), annotations))
+  }
+
+  /** The outage of a connection, which begins now unless it has begun already. */
+  #outageOf({ key }: Named): Outage {
+    const outage = this.#outages.get(key) ?? { since: performance.now(), passing: false, lasting: false, ended: false }
+    this.#outages.set(key, outage)
+    return outage
   }
 
   #warn(
@@ -130,14 +128,7 @@ export class ConnectionLog {
     failure: RedisDriver.RedisDriverError
   ): void {
     const error = messageOf(failure)
-    this.#write(
-      Effect.annotateLogs(Effect.logWarning(`${message} ${server}: ${error}`), {
-        event,
-        connection: name,
-        server,
-        reason: failure.reason,
-        error
-      })
-    )
+    const annotations = { event, connection: name, server, reason: failure.reason, error }
+    this.#write(Effect.annotateLogs(Effect.logWarning(`${message} ${server}: ${error}`), annotations))
   }
 }

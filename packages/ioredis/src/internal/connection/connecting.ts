@@ -129,10 +129,11 @@ export const askSentinels = (
     return yield* failed(first.reason, `no sentinel can be reached: ${[...problems].join("; ")}`)
   })
 
-export const within = <A, R>(timeout: Duration.Duration, self: Effect.Effect<A, RedisDriver.RedisDriverError, R>) =>
-  Effect.timeoutOrElse(self, {
-    duration: timeout,
-    orElse: () => Effect.fail(failed("TimedOut", `connecting timed out after ${Duration.format(timeout)}`))
+export const within = (millis: number) =>
+  Effect.timeoutOrElse({
+    duration: millis,
+    orElse: () =>
+      Effect.fail(failed("TimedOut", `connecting timed out after ${Duration.format(Duration.millis(millis))}`))
   })
 
 const ready = (client: Redis | Cluster): Promise<void> =>

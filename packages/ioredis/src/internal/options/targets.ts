@@ -1,0 +1,187 @@
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { InvalidLockOptions } from "effect-redis-lock"
+import type { RedisOptions } from "ioredis"
+import { X509Certificate } from "node:crypto"
+import { readFile } from "node:fs/promises"
+import { type ConnectionOptions, createSecureContext } from "node:tls"
+import * as RedisUrl from "../../RedisUrl.ts"
+import { given } from "./settings.ts"
+
+type Url = string | Redacted.Redacted
+
+/** The options of ioredis that say how to be let in by a server. */
+type Access = Pick<RedisOptions, "username" | "password" | "tls">
+
+/** The options of ioredis that name a server. */
+export type Address = Access & Pick<RedisOptions, "host" | "port" | "path" | "db">
+
+/** The other options of ioredis, overridden by the address of the server. */
+export const at = (address: Address, ioredis: RedisOptions): RedisOptions => {
+  const tls = address.tls ? { ...ioredis.tls, ...address.tls } : ioredis.tls
+  const { path: _, ...others } = ioredis as RedisOptions & { readonly path?: string }
+  return { ...(address.host === undefined ? ioredis : others), ...address, ...(tls ? { tls } : {}) }
+}
+
+/** Several servers that are connected with the same options. */
+export interface Servers {
+  readonly addresses: ReadonlyArray<{ readonly host: string; readonly port: number }>
+  readonly access: Access
+}
+
+/** The target of a URL as options of ioredis, which must never parse one itself: it lets a URL set any of its options. */
+export type Target =
+  | { readonly _tag: "Server"; readonly address: Address }
+  | { readonly _tag: "Cluster"; readonly nodes: Servers }
+  | { readonly _tag: "Sentinel"; readonly sentinels: Servers; readonly name: string; readonly master: Address }
+
+/** Several servers, as errors name them. */
+export const shownServers = ({ addresses }: Servers): string =>
+  addresses.map(({ host, port }) => `${host}:${port}`).join(", ")
+
+const PORT = 6379
+const SENTINEL_PORT = 26379
+
+export const targetOf = (url: Url): Effect.Effect<Target, InvalidLockOptions> =>
+  Effect.gen(function* () {
+    const parsed = yield* Effect.fromResult(RedisUrl.parse(url))
+    const { address, database } = parsed
+    const tls = yield* readTls(parsed, "url")
+    const access = accessOf(parsed, tls)
+    const server: Address = { ...access, ...given({ db: database }) }
+    switch (address._tag) {
+      case "Host":
+        return { _tag: "Server", address: { ...given({ host: address.host, port: address.port }), ...server } }
+      case "Socket":
+        return { _tag: "Server", address: { path: address.path, ...server } }
+      case "Cluster":
+        return { _tag: "Cluster", nodes: { addresses: withPort(address.nodes, PORT), access } }
+      case "Sentinel": {
+        const addresses = withPort(address.sentinels, SENTINEL_PORT)
+        return {
+          _tag: "Sentinel",
+          sentinels: { addresses, access: accessOf(address, tls) },
+          name: address.name,
+          master: server
+        }
+      }
+    }
+  })
+
+const withPort = (addresses: ReadonlyArray<RedisUrl.HostAndPort>, defaultPort: number) =>
+  addresses.map(({ host, port = defaultPort }) => ({ host, port }))
+
+const accessOf = (
+  { password, username }: Pick<RedisUrl.RedisUrl, "username" | "password">,
+  tls: ConnectionOptions | undefined
+): Access => given({ username, password: password && Redacted.value(password), tls })
+
+export const nodesOf = (urls: ReadonlyArray<Url>) => serversOf("nodes", urls, PORT)
+
+export const sentinelsOf = (urls: ReadonlyArray<Url>) => serversOf("sentinels", urls, SENTINEL_PORT)
+
+/** The URLs of a cluster's nodes or of sentinels. ioredis has one set of options for all: they must not contradict each other. */
+const serversOf = (
+  option: string,
+  urls: ReadonlyArray<Url>,
+  defaultPort: number
+): Effect.Effect<Servers, InvalidLockOptions> =>
+  Effect.gen(function* () {
+    const invalid = (problem: string, i?: number) =>
+      new InvalidLockOptions({ option: i === undefined ? option : `${option}[${i}]`, problem })
+    if (!Array.isArray(urls)) return yield* invalid("it must be a list of URLs")
+    const read: Array<RedisUrl.RedisUrl> = []
+    const addresses: Array<RedisUrl.HostAndPort> = []
+    for (const [i, url] of urls.entries()) {
+      const parsed = yield* Effect.fromResult(RedisUrl.parse(url, `${option}[${i}]`))
+      if (parsed.address._tag !== "Host") return yield* invalid("it must be redis://host:port or rediss://host:port", i)
+      if (parsed.database) return yield* invalid(`there is only database 0: leave it out`, i)
+      addresses.push(parsed.address)
+      read.push(parsed)
+    }
+    const [first] = read
+    if (first === undefined) return yield* invalid("it must not be empty")
+    const isOther = (own: string | undefined, ofFirst: string | undefined) => own !== undefined && own !== ofFirst
+    for (const [i, { password, tls, tlsFiles, username }] of read.entries()) {
+      if (tls !== first.tls) return yield* invalid("all must use TLS (rediss://), or none", i)
+      const differs =
+        isOther(username, first.username) ||
+        isOther(password && Redacted.value(password), first.password && Redacted.value(first.password))
+      if (differs) return yield* invalid("user and password must be those of the first, or be left out", i)
+      const { ca, cert, key } = tlsFiles ?? {}
+      const files = first.tlsFiles
+      if (isOther(ca, files?.ca) || isOther(cert, files?.cert) || isOther(key, files?.key)) {
+        return yield* invalid("ca, cert and key must be those of the first, or be left out", i)
+      }
+    }
+    const tls = yield* readTls(first, `${option}[0]`)
+    return { addresses: withPort(addresses, defaultPort), access: accessOf(first, tls) }
+  })
+
+/** Checks the URLs of the members of a quorum, and the files that they name. A server to which two of them lead would have two votes. */
+export const checkMembers = (urls: ReadonlyArray<Url>): Effect.Effect<void, InvalidLockOptions> =>
+  Effect.gen(function* () {
+    if (!Array.isArray(urls) || urls.length === 0) {
+      const problem = Array.isArray(urls) ? "it must not be empty" : "it is not an array of URLs"
+      return yield* new InvalidLockOptions({ option: "urls", problem })
+    }
+    const memberAt = new Map<string, number>()
+    for (const [i, url] of urls.entries()) {
+      const option = urls.length === 1 ? "url" : `urls[${i}]`
+      const parsed = yield* Effect.fromResult(RedisUrl.parse(url, option))
+      for (const server of serversAt(parsed.address)) {
+        const other = memberAt.get(server) ?? i
+        memberAt.set(server, i)
+        if (other === i) continue
+        const problem = `it leads to the same server as urls[${other}]: the members of a quorum must be independent`
+        return yield* new InvalidLockOptions({ option, problem })
+      }
+      yield* readTls(parsed, option)
+    }
+  })
+
+const serversAt = (address: RedisUrl.Address): ReadonlyArray<string> => {
+  const named = (port: number) => (at: RedisUrl.HostAndPort) => `${at.host.toLowerCase()}:${at.port ?? port}`
+  switch (address._tag) {
+    case "Host":
+      return [named(PORT)(address)]
+    case "Socket":
+      return [address.path]
+    case "Cluster":
+      return address.nodes.map(named(PORT))
+    case "Sentinel":
+      // sentinels may watch several masters, which are independent of each other
+      return address.sentinels.map((sentinel) => `${named(SENTINEL_PORT)(sentinel)}/${address.name}`)
+  }
+}
+
+/** Options of TLS with the contents of these files, or undefined without TLS. Files that OpenSSL would refuse fail here. */
+export const readTls = (
+  { tls, tlsFiles }: RedisUrl.RedisUrl,
+  option: string
+): Effect.Effect<ConnectionOptions | undefined, InvalidLockOptions> =>
+  Effect.gen(function* () {
+    if (!tls) return undefined
+    const invalid = (problem: string) => new InvalidLockOptions({ option, problem })
+    const contents: { -readonly [name in keyof RedisUrl.TlsFiles]: Buffer } = {}
+    for (const [name, path] of Object.entries(tlsFiles ?? {}) as ReadonlyArray<[keyof RedisUrl.TlsFiles, string]>) {
+      contents[name] = yield* Effect.tryPromise({
+        try: () => readFile(path),
+        catch: (error) =>
+          invalid(`the file that ${name} names cannot be read (${String((error as { code?: unknown }).code)})`)
+      })
+    }
+    const { ca, cert, key } = contents
+    yield* Effect.try({
+      try: () => ca && new X509Certificate(ca),
+      catch: () => invalid("the file that ca names has no certificate in PEM format")
+    })
+    yield* Effect.try({
+      try: () => cert && key && createSecureContext({ cert, key }),
+      catch: () =>
+        invalid(
+          "the files that cert and key name are not a certificate and its private key, in PEM format and without a passphrase"
+        )
+    })
+    return contents
+  })
