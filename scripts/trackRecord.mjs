@@ -184,7 +184,7 @@ const fixes = {
   "moved-channel": {
     file: "packages/ioredis/src/internal/subscriber.ts",
     fixed: `const link = this.#links.get(channel.server ?? "")`,
-    broken: "const link = channel.requested ? channel.link : undefined"
+    broken: 'const link = channel.state === "none" ? undefined : channel.link'
   },
   "given-up-ping": {
     file: "packages/ioredis/src/internal/command/CommandWriter.ts",
@@ -491,7 +491,7 @@ const fixes = {
   },
   "tracking-answered-late": {
     file: "packages/ioredis/src/internal/tracking.ts",
-    fixed: "target !== -1 && target !== id && redirects.get(redis)?.ids.has(Number(target)) !== true",
+    fixed: "target !== -1 && target !== id && !redirects.get(redis)?.some(({ id }) => id === Number(target))",
     broken: "target !== -1 && id !== -1"
   },
   "unanswered-is-free": {
@@ -1343,7 +1343,7 @@ const fixes = {
     broken: "    for (const listener of reports"
   },
   "busy-master": {
-    file: "packages/ioredis/src/internal/clusterDriver.ts",
+    file: "packages/ioredis/src/internal/connection/connecting.ts",
     fixed: 'reason === "NoPermission")',
     broken: 'reason === "NoPermission" || reason === "Busy")'
   },

@@ -14,8 +14,9 @@ import type { Cluster, ClusterOptions, Redis, RedisOptions } from "ioredis"
 import { makeApplicationDriver } from "./internal/applicationClient.ts"
 import { choosePath } from "./internal/command/choosePath.ts"
 import { checkClient, checkIoredis, checkMasterName, checkOptions } from "./internal/options/checks.ts"
-import { checkMembers, nodesOf, sentinelsOf, targetOf } from "./internal/options/targets.ts"
-import { explained, makeCluster, makeSentinel, makeServer } from "./internal/ownDriver.ts"
+import { checkMembers, nodesOf, readTls, sentinelsOf } from "./internal/options/targets.ts"
+import { explained, makeAt, makeCluster, makeSentinel, makeServer } from "./internal/ownDriver.ts"
+import * as RedisUrl from "./RedisUrl.ts"
 import { allWarnings, checkWarnings, problemOf } from "./internal/serverWarnings.ts"
 
 /**
@@ -172,35 +173,31 @@ export const layer = (
 /** {@link layer} for locks with these options, if they are known. */
 const layerFor = (
   options: IoRedisOptions,
-  { acknowledge, watchdogLeaseTime: leaseTime }: RedisLock.RedisLockOptions
+  locks: RedisLock.RedisLockOptions
 ): Layer.Layer<RedisDriver.RedisDriver, RedisDriver.RedisDriverError | InvalidLockOptions> =>
   Layer.effect(
     RedisDriver.RedisDriver,
     Effect.gen(function* () {
       yield* checkOptions(options, `{ url: "redis://10.0.0.1" }`)
       const ioredis: RedisOptions = yield* checkIoredis(options.ioredis)
-      const target = options.url === undefined ? undefined : yield* targetOf(options.url)
-      if (target?._tag === "Cluster") yield* checkDatabase("ioredis.db", ioredis)
-      const { warnings, ...others } = yield* commonOf(options, leaseTime)
-      const kinds = acknowledge === undefined ? warnings.kinds : warnings.kinds.filter((kind) => kind !== "replicas")
-      const common = { ...others, warnings: { ...warnings, kinds } }
-      switch (target?._tag) {
-        case "Cluster":
-          return yield* makeCluster(target.nodes, { ioredis }, common)
-        case "Sentinel":
-          return yield* makeSentinel(target, ioredis, common)
-        default:
-          return yield* makeServer(target?.address ?? {}, ioredis, common)
-      }
+      const url = options.url === undefined ? undefined : yield* Effect.fromResult(RedisUrl.parse(options.url))
+      const tls = url && (yield* readTls(url, "url"))
+      if (url?.address._tag === "Cluster") yield* checkDatabase("ioredis.db", ioredis)
+      const common = yield* commonOf(options, locks)
+      return yield* url === undefined ? makeServer({}, ioredis, common) : makeAt(url, tls, ioredis, common)
     })
   )
 
 /** The options shared by all layers with connections of their own, checked. */
-const commonOf = (options: Omit<IoRedisOptions, "url" | "ioredis">, leaseTime?: Duration.Input) =>
+const commonOf = (
+  options: Omit<IoRedisOptions, "url" | "ioredis">,
+  { acknowledge, watchdogLeaseTime: leaseTime }: RedisLock.RedisLockOptions = {}
+) =>
   Effect.gen(function* () {
     const commandTimeoutMillis = yield* timeoutOf("commandTimeout", options.commandTimeout ?? "3 seconds")
     const connectTimeoutMillis = yield* timeoutOf("connectTimeout", options.connectTimeout ?? "10 seconds")
-    const kinds = yield* checkWarnings(options.warnings)
+    const wanted = yield* checkWarnings(options.warnings)
+    const kinds = acknowledge === undefined ? wanted : wanted.filter((kind) => kind !== "replicas")
     const connectionName = yield* RedisDriver.connectionName(options.label)
     // an invalid one is reported by the client
     const lease = leaseTime === undefined ? Option.none() : Duration.fromInput(leaseTime)

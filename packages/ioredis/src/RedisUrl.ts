@@ -137,7 +137,7 @@ const parts = (text: string): RedisUrl | string => {
   if (/[\s\u0000-\u001f\u007f]/.test(text)) return "it must not contain white space or control characters"
   if (text.startsWith("/") && !text.startsWith("//")) {
     const [path, ...query] = text.split("?")
-    return socket(path, query.length === 0 ? undefined : query.join("?"), undefined, undefined)
+    return socket(path, query.length === 0 ? undefined : query.join("?"))
   }
   const groups = shape.exec(text)?.groups
   if (groups === undefined) return `it must look like redis://[[user]:password@]host[:port][/database]; ${ENCODE}`
@@ -151,13 +151,12 @@ const parts = (text: string): RedisUrl | string => {
   if (fragment !== undefined) return `it must not have a fragment (#); ${ENCODE}`
   const credentials = readCredentials(user)
   if (typeof credentials === "string") return credentials
-  const { password, username } = credentials
   if (known === undefined) {
     if (hosts !== "") return "a unix URL has no host: unix:///path/of/socket"
     const decoded = path === undefined ? undefined : decode(path)
     return decoded === null
       ? "the path of the socket is not percent-encoded properly"
-      : socket(decoded, query, username, password)
+      : socket(decoded, query, credentials)
   }
   const { kind, tls } = known
   const read = readParameters(query, [
@@ -169,7 +168,7 @@ const parts = (text: string): RedisUrl | string => {
   if ((tlsFiles.cert === undefined) !== (tlsFiles.key === undefined)) {
     return "its query must have both cert and key, or neither"
   }
-  const addresses = kind === "Host" ? readHosts([hosts]) : readHosts(hosts.split(","))
+  const addresses = readHosts(kind === "Host" ? [hosts] : hosts.split(","))
   if (typeof addresses === "string") return addresses
   if (kind !== "Host" && /[@,]/.test(user ?? "")) {
     return "user and password stand once, before the first host; percent-encode @ and , in them"
@@ -200,8 +199,7 @@ const parts = (text: string): RedisUrl | string => {
             },
     tls,
     ...(Object.keys(tlsFiles).length === 0 ? {} : { tlsFiles }),
-    username,
-    password,
+    ...credentials,
     database
   }
 }
@@ -261,15 +259,14 @@ const readParameters = (
 const socket = (
   path: string | undefined,
   query: string | undefined,
-  username: string | undefined,
-  password: Redacted.Redacted | undefined
+  credentials: Credentials = { username: undefined, password: undefined }
 ): RedisUrl | string => {
   if (path === undefined || path === "/") return "the path of the socket is missing"
   const read = readParameters(query, ["db"])
   if (typeof read === "string") return read
   const database = read.db === undefined ? undefined : integer(read.db)
   if (Number.isNaN(database)) return "the database (db) must be an integer, 0 or greater"
-  return { address: { _tag: "Socket", path }, tls: false, username, password, database }
+  return { address: { _tag: "Socket", path }, tls: false, ...credentials, database }
 }
 
 /** NaN if it is not a number, or is negative. */
@@ -283,7 +280,9 @@ const decode = (text: string): string | null => {
   }
 }
 
-const readCredentials = (user: string | undefined): Pick<RedisUrl, "username" | "password"> | string => {
+type Credentials = Pick<RedisUrl, "username" | "password">
+
+const readCredentials = (user: string | undefined): Credentials | string => {
   const [username, ...rest] = (user ?? "").split(":")
   const decoded = [username!, rest.join(":")].map(decode)
   return decoded.includes(null)

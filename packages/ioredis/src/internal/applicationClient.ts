@@ -2,15 +2,15 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
 import { Cluster, Command, type Redis, type RedisOptions } from "ioredis"
-import { makeClusterDriver, usesShardedPubSub } from "./clusterDriver.ts"
+import { makeClusterDriver } from "./clusterDriver.ts"
 import { ClusterNodes } from "./connection/ClusterNodes.ts"
 import type { CommandPath } from "./command/CommandPath.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
-import { connect, connectCluster, within } from "./connection/connecting.ts"
+import { connect, connectCluster, usesShardedPubSub, within } from "./connection/connecting.ts"
 import { Connection } from "./connection/Connection.ts"
 import { scoped } from "./connection/listening.ts"
 import { ConnectionLog } from "./connection/ConnectionLog.ts"
-import { failed, failureOf } from "./failure.ts"
+import { failed, type Failure, failureOf } from "./failure.ts"
 import { makeServerDriver } from "./serverDriver.ts"
 import type { Warnings } from "./serverWarnings.ts"
 import { reconnectsAlways } from "./options/checks.ts"
@@ -27,7 +27,7 @@ interface Options {
 export const makeApplicationDriver = (
   client: Redis | Cluster,
   options: Options
-): Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope> =>
+): Effect.Effect<RedisDriver.RedisDriver["Service"], Failure, Scope.Scope> =>
   Effect.gen(function* () {
     const settings = client instanceof Cluster ? settingsOfNodes(client) : client.options
     const unsuitable = unsuitableOption(settings)
@@ -100,7 +100,7 @@ const databaseOf = (client: Redis): number => {
  * The same of a client that was connected already; fails if the server does not say that it is there: ioredis ignores a refused SELECT, and
  * takes no notice of `call("SELECT", ...)` and RESET. No SELECT is sent: it would move the application as well.
  */
-const checkedDatabaseOf = (client: Redis): Effect.Effect<number, RedisDriver.RedisDriverError> =>
+const checkedDatabaseOf = (client: Redis): Effect.Effect<number, Failure> =>
   Effect.tryPromise({
     try: async () => {
       const database = databaseOf(client)

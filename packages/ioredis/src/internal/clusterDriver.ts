@@ -3,19 +3,17 @@ import * as RcMap from "effect/RcMap"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { RedisDriver } from "effect-redis-lock"
-import type { Cluster } from "ioredis"
 import { addressOf, type ClusterNodes } from "./connection/ClusterNodes.ts"
 import { BlockingConnections } from "./connection/BlockingConnections.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
-import { firstAnswer } from "./connection/connecting.ts"
 import { makeEvalOnCluster } from "./command/ClusterScriptCommand.ts"
-import { failureOf } from "./failure.ts"
 import { hashSlot } from "./command/hashSlot.ts"
 import { eachTime, scoped } from "./connection/listening.ts"
 import { scanOf } from "./command/scan.ts"
 import { type Warnings, warnOfServers } from "./serverWarnings.ts"
 import { Subscriber } from "./subscriber.ts"
 import { invalidationsOf } from "./tracking.ts"
+import type { Failure } from "./failure.ts"
 
 /**
  * The driver over the connections of a cluster, with a connection for subscriptions to each node that needs one. `sharded`: whether it has
@@ -25,7 +23,7 @@ export const makeClusterDriver = (
   nodes: ClusterNodes,
   sharded: boolean,
   warnings: Warnings
-): Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope> =>
+): Effect.Effect<RedisDriver.RedisDriver["Service"], Failure, Scope.Scope> =>
   Effect.gen(function* () {
     const { commandTimeoutMillis, isOurs, log } = nodes.options
     const evalUnsafe = yield* makeEvalOnCluster(nodes)
@@ -102,31 +100,4 @@ export const makeClusterDriver = (
         )
       )
     }
-  })
-
-/** Whether a cluster that is connected uses sharded pub/sub. */
-export const usesShardedPubSub = (
-  cluster: Cluster,
-  wanted: "auto" | "on" | "off" = "auto"
-): Effect.Effect<boolean, RedisDriver.RedisDriverError> =>
-  wanted === "auto" ? knowsShardedPubSub(cluster) : Effect.succeed(wanted === "on")
-
-/**
- * Believes the first master that answers: it supports sharded pub/sub unless it refuses the command. One that is busy or loading says nothing
- * about that, and a wrong answer would last as long as the process.
- */
-const knowsShardedPubSub = (cluster: Cluster): Effect.Effect<boolean, RedisDriver.RedisDriverError> =>
-  Effect.tryPromise({
-    try: () =>
-      firstAnswer(cluster, async (node) => {
-        try {
-          await node.call("PUBSUB", "SHARDNUMSUB")
-          return true
-        } catch (error) {
-          const { reason } = failureOf(error)
-          if ((error as Error).name === "ReplyError" && (reason === "Failed" || reason === "NoPermission")) return false
-          throw error
-        }
-      }),
-    catch: (error) => failureOf(error)
   })

@@ -1,29 +1,24 @@
 import { RedisDriver } from "effect-redis-lock"
 
-/** A failure, and perhaps another one that has led to it. */
-export const failed = (
-  reason: RedisDriver.RedisDriverError["reason"],
-  message: string,
-  because?: RedisDriver.RedisDriverError
-): RedisDriver.RedisDriverError =>
+/** Why a command, or a connection, has failed. */
+export type Failure = RedisDriver.RedisDriverError
+
+/** A failure, and perhaps the one that has led to it. */
+export const failed = (reason: Failure["reason"], message: string, origin?: Failure): Failure =>
   new RedisDriver.RedisDriverError({
     reason,
-    cause: new Error(message, because === undefined ? {} : { cause: because.cause })
+    cause: new Error(message, origin === undefined ? {} : { cause: origin.cause })
   })
 
 /** What all failures of this package have. */
-export const messageOf = ({ cause }: RedisDriver.RedisDriverError): string => (cause as Error).message
+export const messageOf = ({ cause }: Failure): string => (cause as Error).message
 
 /** The reason, at the end of a message. */
-export const because = (failure: RedisDriver.RedisDriverError | undefined): string =>
+export const because = (failure: Failure | undefined): string =>
   failure === undefined ? "" : `: ${messageOf(failure)}`
 
 /** For a command whose connection, or cluster, has ended for good; `failure` is the reason of its last failed attempt. */
-export const endedError = (
-  server: string,
-  isOurs: boolean,
-  failure?: RedisDriver.RedisDriverError
-): RedisDriver.RedisDriverError => {
+export const endedError = (server: string, isOurs: boolean, failure?: Failure): Failure => {
   const what = isOurs
     ? `ioredis has given up connecting to ${server}, as its retryStrategy says`
     : `the application has closed its client of ${server}, or the client's retryStrategy has given up`
@@ -54,7 +49,7 @@ export const hiding = (secrets: ReadonlyArray<unknown>): Hide => {
  * Classifies an error of ioredis. Only its message and code are kept: the error itself contains the command with its arguments,
  * including the password.
  */
-export const failureOf = (error: unknown, hide: Hide = (text) => text): RedisDriver.RedisDriverError =>
+export const failureOf = (error: unknown, hide: Hide = (text) => text): Failure =>
   error instanceof RedisDriver.RedisDriverError
     ? error
     : new RedisDriver.RedisDriverError({ reason: RedisDriver.reasonOf(error), cause: plain(error, hide) })

@@ -3,16 +3,35 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis"
-import { makeClusterDriver, usesShardedPubSub } from "./clusterDriver.ts"
+import type { ConnectionOptions } from "node:tls"
+import type { RedisUrl } from "../RedisUrl.ts"
+import { makeClusterDriver } from "./clusterDriver.ts"
 import { ClusterNodes } from "./connection/ClusterNodes.ts"
 import type { CommandPath } from "./command/CommandPath.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
-import { askSentinels, checkPassword, connect, connectCluster, open, within } from "./connection/connecting.ts"
+import {
+  askSentinels,
+  checkPassword,
+  connect,
+  connectCluster,
+  open,
+  usesShardedPubSub,
+  within
+} from "./connection/connecting.ts"
 import { Connection } from "./connection/Connection.ts"
 import { ConnectionLog } from "./connection/ConnectionLog.ts"
 import { scoped } from "./connection/listening.ts"
-import { messageOf } from "./failure.ts"
-import { type Address, at, type Servers, shownServers } from "./options/targets.ts"
+import { type Failure, messageOf } from "./failure.ts"
+import {
+  accessOf,
+  type Address,
+  at,
+  PORT,
+  SENTINEL_PORT,
+  type Servers,
+  shownServers,
+  withPort
+} from "./options/targets.ts"
 import { makeServerDriver } from "./serverDriver.ts"
 import type { Warnings } from "./serverWarnings.ts"
 import { awaitsHandshake, given, type Settings, settingsOf } from "./options/settings.ts"
@@ -27,13 +46,10 @@ export interface Common {
   readonly warnings: Warnings
 }
 
-type OwnDriver = Effect.Effect<RedisDriver.RedisDriver["Service"], RedisDriver.RedisDriverError, Scope.Scope>
+type OwnDriver = Effect.Effect<RedisDriver.RedisDriver["Service"], Failure, Scope.Scope>
 
 /** The same failure with another message. */
-export const explained = (
-  failure: RedisDriver.RedisDriverError,
-  f: (message: string) => string
-): RedisDriver.RedisDriverError =>
+export const explained = (failure: Failure, f: (message: string) => string): Failure =>
   new RedisDriver.RedisDriverError({
     reason: failure.reason,
     cause: Object.assign(new Error(f(messageOf(failure).replace(/\.$/, ""))), failure.cause)
@@ -50,7 +66,7 @@ const naming = (place: string, tls: unknown, driver: OwnDriver, isSocket = false
   )
 
 /** A plain server leaves the beginning of TLS without an answer, or with one that is not TLS; a server with TLS hangs up on anything else. */
-const tlsAdvice = (failure: RedisDriver.RedisDriverError, tls: unknown): string => {
+const tlsAdvice = (failure: Failure, tls: unknown): string => {
   const message = messageOf(failure)
   const isSilent = failure.reason === "TimedOut" || failure.reason === "ConnectionLost"
   if (tls != null) {
@@ -206,4 +222,28 @@ export const makeSentinel = (target: SentinelTarget, ioredis: RedisOptions, comm
     return yield* makeServerDriver(writer, warnings)
   })
   return naming(`the master "${name}" of ${shownServers(sentinels)}`, access.tls, driver)
+}
+
+/** The driver over connections to what a URL describes. ioredis must never parse one itself: it lets a URL set any of its options. */
+export const makeAt = (
+  url: RedisUrl,
+  tls: ConnectionOptions | undefined,
+  ioredis: RedisOptions,
+  common: Common
+): OwnDriver => {
+  const { address, database } = url
+  const access = accessOf(url, tls)
+  const server = { ...access, ...given({ db: database }) }
+  switch (address._tag) {
+    case "Host":
+      return makeServer({ ...given({ host: address.host, port: address.port }), ...server }, ioredis, common)
+    case "Socket":
+      return makeServer({ path: address.path, ...server }, ioredis, common)
+    case "Cluster":
+      return makeCluster({ addresses: withPort(address.nodes, PORT), access }, { ioredis }, common)
+    case "Sentinel": {
+      const sentinels = { addresses: withPort(address.sentinels, SENTINEL_PORT), access: accessOf(address, tls) }
+      return makeSentinel({ sentinels, name: address.name, master: server }, ioredis, common)
+    }
+  }
 }

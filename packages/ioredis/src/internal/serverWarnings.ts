@@ -22,12 +22,12 @@ const SHORT_LEASE_MILLIS = 60_000
 const CLOCK_MILLIS = 1000
 
 export const checkWarnings = (
-  kinds: ReadonlyArray<Warning> = allWarnings,
-  option = "warnings"
-): Effect.Effect<ReadonlyArray<Warning>, InvalidLockOptions> =>
-  Array.isArray(kinds) && kinds.every((kind) => allWarnings.includes(kind))
-    ? Effect.succeed(kinds)
-    : Effect.fail(new InvalidLockOptions({ option, problem: `it must be a list of ${allWarnings.join(", ")}` }))
+  kinds: ReadonlyArray<Warning> = allWarnings
+): Effect.Effect<ReadonlyArray<Warning>, InvalidLockOptions> => {
+  if (Array.isArray(kinds) && kinds.every((kind) => allWarnings.includes(kind))) return Effect.succeed(kinds)
+  const problem = `it must be a list of ${allWarnings.join(", ")}`
+  return Effect.fail(new InvalidLockOptions({ option: "warnings", problem }))
+}
 
 /** What INFO says, and our own times before it was sent and after it was read, milliseconds since 1970. */
 export interface Info {
@@ -86,37 +86,31 @@ export const warnOfServers = (
   { kinds, leaseMillis }: Warnings
 ): Effect.Effect<void, never, Scope.Scope> => {
   if (kinds.length === 0) return Effect.void
-  const ask = (writer: CommandWriter) =>
+  const ask = ({ client, connection, timeoutMillis }: CommandWriter) =>
     Effect.tryPromise(async () => {
       const sentAt = Date.now()
-      const text = await writer.client.info()
-      return { server: writer.connection.server, info: { text, sentAt, receivedAt: Date.now() } }
+      const text = await client.info()
+      return { server: connection.server, text, sentAt, receivedAt: Date.now() }
     }).pipe(
-      Effect.timeout(writer.timeoutMillis),
+      Effect.timeout(timeoutMillis),
       Effect.orElseSucceed(() => undefined)
     )
-  return Effect.forEach(servers, ask, { concurrency: "unbounded" }).pipe(
-    Effect.flatMap((answers) =>
-      Effect.forEach(
-        kinds,
-        (kind) => {
-          const found = answers.flatMap((answer) => {
-            const problem = answer && problemOf(kind, answer.info, leaseMillis)
-            return problem === undefined ? [] : [{ server: answer!.server, problem }]
-          })
-          const [first] = found
-          if (first === undefined) return Effect.void
-          // a Redis for development rightly saves nothing
-          const isGrave = kind !== "persistence" || (leaseMillis ?? 0) > SHORT_LEASE_MILLIS
-          return Effect.annotateLogs(isGrave ? Effect.logWarning(first.problem) : Effect.logDebug(first.problem), {
-            warning: kind,
-            server: found.map(({ server }) => server).join(", ")
-          })
-        },
-        { discard: true }
-      )
-    ),
-    Effect.forkScoped,
-    Effect.asVoid
-  )
+  const warn = Effect.gen(function* () {
+    const answers = yield* Effect.forEach(servers, ask, { concurrency: "unbounded" })
+    for (const kind of kinds) {
+      const found = answers.flatMap((answer) => {
+        const problem = answer && problemOf(kind, answer, leaseMillis)
+        return problem === undefined ? [] : [{ server: answer!.server, problem }]
+      })
+      const [first] = found
+      if (first === undefined) continue
+      // a Redis for development rightly saves nothing
+      const isGrave = kind !== "persistence" || (leaseMillis ?? 0) > SHORT_LEASE_MILLIS
+      yield* Effect.annotateLogs(isGrave ? Effect.logWarning(first.problem) : Effect.logDebug(first.problem), {
+        warning: kind,
+        server: found.map(({ server }) => server).join(", ")
+      })
+    }
+  })
+  return Effect.asVoid(Effect.forkScoped(warn))
 }

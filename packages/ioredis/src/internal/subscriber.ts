@@ -1,13 +1,13 @@
 import * as Arr from "effect/Array"
 import type { RedisDriver } from "effect-redis-lock"
 import { Command } from "ioredis"
-import { failureOf } from "./failure.ts"
+import { type Failure, failureOf } from "./failure.ts"
 import type { CommandWriter } from "./command/CommandWriter.ts"
 import { hashSlot } from "./command/hashSlot.ts"
 
-interface Listener {
+export interface Listener {
   readonly onSignal: (signal: RedisDriver.Signal) => void
-  readonly onFailure: (error: RedisDriver.RedisDriverError) => void
+  readonly onFailure: (error: Failure) => void
 }
 
 /** The servers at which channels are subscribed. */
@@ -37,12 +37,11 @@ interface Channel {
   link: Link | undefined
   /** The server of the last request for it. */
   server: string | undefined
-  /** Whether the subscription was requested over the current connection, and whether Redis has confirmed it. */
-  requested: boolean
-  isReady: boolean
+  /** Whether the subscription was requested over the current connection, and Redis has confirmed it. */
+  state: "none" | "requested" | "confirmed"
 }
 
-const subscribed: RedisDriver.Signal = { _tag: "Subscribed" }
+export const subscribed: RedisDriver.Signal = { _tag: "Subscribed" }
 
 /** The most that one command names. */
 const MOST_CHANNELS = 1000
@@ -74,21 +73,14 @@ export class Subscriber {
     if (this.#isClosed) return { cancel: () => {} }
     let channel = this.#channels.get(name)
     if (channel === undefined) {
-      channel = {
-        name,
-        listeners: new Set(),
-        link: undefined,
-        server: undefined,
-        requested: false,
-        isReady: false
-      }
+      channel = { name, listeners: new Set(), link: undefined, server: undefined, state: "none" }
       this.#channels.set(name, channel)
       this.#change(channel)
     }
     const { listeners } = channel
     const listener: Listener = { onSignal, onFailure }
     listeners.add(listener)
-    if (channel.isReady) onSignal(subscribed)
+    if (channel.state === "confirmed") onSignal(subscribed)
     return {
       cancel: () => {
         if (listeners.delete(listener) && listeners.size === 0) this.#change(channel)
@@ -117,7 +109,7 @@ export class Subscriber {
     for (const channel of this.#channels.values()) {
       const server = this.#target.serverOf(channel.name)
       if (server === undefined || server === channel.server) continue
-      if (channel.requested) this.#unsubscribe(channel.link!, [channel.name])
+      if (channel.state !== "none") this.#unsubscribe(channel.link!, [channel.name])
       this.#detach(channel)
       this.#change(channel)
     }
@@ -155,7 +147,7 @@ export class Subscriber {
         const link = this.#links.get(channel.server ?? "")
         if (link !== undefined) batch(link, channel.name).unwanted.push(channel.name)
         this.#detach(channel)
-      } else if (!channel.requested) {
+      } else if (channel.state === "none") {
         const link = this.#attach(channel)
         // a connection that is not ready will be
         if (link?.writer.client.status === "ready") batch(link, channel.name).wanted.push(channel)
@@ -171,9 +163,9 @@ export class Subscriber {
   }
 
   #request(link: Link, channels: ReadonlyArray<Channel>): void {
-    for (const channel of channels) channel.requested = true
+    for (const channel of channels) channel.state = "requested"
     const names = channels.map(({ name }) => name)
-    const isMine = (channel: Channel) => channel.link === link && channel.requested
+    const isMine = (channel: Channel) => channel.link === link && channel.state !== "none"
     const { writer } = link
     const redis = writer.client
     writer.expectAnswer()
@@ -183,7 +175,7 @@ export class Subscriber {
         writer.answered()
         this.#pauseMillis = FIRST_PAUSE_MILLIS
         for (const channel of channels.filter(isMine)) {
-          channel.isReady = true
+          channel.state = "confirmed"
           for (const { onSignal } of [...channel.listeners]) onSignal(subscribed)
         }
       },
@@ -236,8 +228,7 @@ export class Subscriber {
   #detach(channel: Channel): void {
     channel.link?.channels.delete(channel)
     channel.link = undefined
-    channel.requested = false
-    channel.isReady = false
+    channel.state = "none"
   }
 
   #tryLater(channel: Channel): void {
@@ -265,7 +256,7 @@ export class Subscriber {
       for (const { onSignal } of [...listeners]) onSignal(signal)
     }
     const forget = () => {
-      for (const channel of link.channels) channel.requested = channel.isReady = false
+      for (const channel of link.channels) channel.state = "none"
     }
     redis.on(this.#target.sharded ? "smessage" : "message", onMessage)
     redis.on("close", () => {

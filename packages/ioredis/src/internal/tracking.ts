@@ -1,13 +1,11 @@
 import { RedisDriver } from "effect-redis-lock"
 import type { Redis } from "ioredis"
-import { failed, failureOf } from "./failure.ts"
+import { failed, type Failure, failureOf } from "./failure.ts"
 import type { Closable } from "./connection/listening.ts"
-import type { Subscriber } from "./subscriber.ts"
+import { type Listener, subscribed, type Subscriber } from "./subscriber.ts"
 
 /** Where the server tells a connection with RESP2 of changed keys. */
 const CHANNEL = "__redis__:invalidate"
-
-const subscribed: RedisDriver.Signal = { _tag: "Subscribed" }
 
 /** A server at which scripts read keys. */
 interface TrackedServer {
@@ -20,11 +18,6 @@ interface TrackedServer {
   readonly listen: (onReady: () => void) => Closable
 }
 
-interface Listener {
-  readonly onSignal: (signal: RedisDriver.Signal) => void
-  readonly onFailure: (error: RedisDriver.RedisDriverError) => void
-}
-
 /** A server reports what a connection has read to a single other one: that of the first driver, which passes it on to all others. */
 interface Reports {
   readonly listeners: Set<Listener>
@@ -34,39 +27,41 @@ interface Reports {
 
 const reportsOf = new WeakMap<Redis, Reports>()
 
-/** The connections to which our drivers have had the server report over a connection for commands, or meant to. */
-interface Redirects {
-  /**
-   * Over the current connection: a server that has been restarted gives former numbers to others. Requests that are late may still be
-   * carried out.
-   */
-  ids: Set<number>
-  /** In the order in which they were sent. ioredis sends them again over the next connection, those that have timed out too. */
-  readonly unanswered: Array<{ readonly id: number }>
+/** A request of one of our drivers that the server report to the connection with this number. */
+interface Redirect {
+  readonly id: number
+  isAnswered: boolean
 }
 
-const redirects = new WeakMap<Redis, Redirects>()
+/**
+ * Those over the current connection for commands, in the order in which they were sent: a server that has been restarted gives former numbers
+ * to others. Requests that are late may still be carried out: ioredis sends what is unanswered again over the next connection, also what has
+ * timed out.
+ */
+const redirects = new WeakMap<Redis, ReadonlyArray<Redirect>>()
 
 const redirect = async (redis: Redis, id: number): Promise<void> => {
-  const ours = redirects.get(redis) ?? { ids: new Set(), unanswered: [] }
-  redirects.set(redis, ours)
-  const request = { id }
-  ours.ids.add(id)
-  ours.unanswered.push(request)
-  const isAnswered = () => void ours.unanswered.splice(0, ours.unanswered.indexOf(request) + 1)
+  const request: Redirect = { id, isAnswered: false }
+  const untilNow = [...(redirects.get(redis) ?? []), request]
+  redirects.set(redis, untilNow)
+  const answered = () => {
+    for (const earlier of untilNow) earlier.isAnswered = true
+  }
   try {
     await call(redis, "TRACKING", "ON", "REDIRECT", id, "OPTIN", "NOLOOP")
-    isAnswered()
+    answered()
   } catch (error) {
-    if (isReply(error)) isAnswered()
+    if (isReply(error)) answered()
     throw error
   }
 }
 
 /** There is a new connection for commands. */
 const forgetAnswered = (redis: Redis): void => {
-  const ours = redirects.get(redis)
-  if (ours !== undefined) ours.ids = new Set(ours.unanswered.map(({ id }) => id))
+  redirects.set(
+    redis,
+    (redirects.get(redis) ?? []).filter(({ isAnswered }) => !isAnswered)
+  )
 }
 
 const isReply = (error: unknown): boolean =>
@@ -86,7 +81,7 @@ const isTaken = async (redis: Redis, id: number): Promise<boolean> => {
     throw error
   })
   // ioredis may have sent a request of ours again over a new connection
-  return target !== -1 && target !== id && redirects.get(redis)?.ids.has(Number(target)) !== true
+  return target !== -1 && target !== id && !redirects.get(redis)?.some(({ id }) => id === Number(target))
 }
 
 const takenByApplication = failed("Failed", "the application uses CLIENT TRACKING on this connection itself")
@@ -183,7 +178,7 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
     register(undefined)
   }
   /** Nobody cancels what has failed. */
-  const fail = (failure: RedisDriver.RedisDriverError) => {
+  const fail = (failure: Failure) => {
     end()
     for (const listener of reports.listeners) listener.onFailure(failure)
     reports.listeners.clear()

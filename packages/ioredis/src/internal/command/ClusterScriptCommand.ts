@@ -6,7 +6,7 @@ import { Command, type Redis } from "ioredis"
 import type { ClusterNodes } from "../connection/ClusterNodes.ts"
 import type { CommandWriter } from "./CommandWriter.ts"
 import { scoped } from "../connection/listening.ts"
-import { failureOf } from "../failure.ts"
+import { type Failure, failureOf } from "../failure.ts"
 import { hashSlot } from "./hashSlot.ts"
 import { type OnExit, PendingCommands, ScriptCommand } from "./ScriptCommand.ts"
 
@@ -138,7 +138,7 @@ export class ClusterScriptCommand extends ScriptCommand {
 }
 
 /** A redirection that has led nowhere so far: the slot is being moved. */
-const refusalOf = (error: unknown): RedisDriver.RedisDriverError => {
+const refusalOf = (error: unknown): Failure => {
   const { cause, reason } = failureOf(error)
   return new RedisDriver.RedisDriverError({ reason: reason === "ClusterMismatch" ? "ClusterDown" : reason, cause })
 }

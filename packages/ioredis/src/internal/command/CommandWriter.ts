@@ -16,6 +16,7 @@ let connections = 0
  */
 export class CommandWriter {
   readonly connection: Connection
+  readonly client: Redis
   /** How long a command may take. */
   readonly timeoutMillis: number
   /** Names the current connection, or the last one: after a reconnect another server may answer. */
@@ -34,15 +35,12 @@ export class CommandWriter {
     this.connection = connection
     this.timeoutMillis = timeoutMillis
     const { client } = connection
+    this.client = client
     // the connection may have been there for long
     this.server = this.#nextName()
     this.send = connection.path.makeSend(client)
     this.#listening = listen(client, { connect: this.#onConnect, ready: this.answered, close: this.#onClose })
     if (connection.isOurs) this.#heartbeat = setInterval(this.#beat, 2 * timeoutMillis).unref()
-  }
-
-  get client(): Redis {
-    return this.connection.client
   }
 
   /**

@@ -6,9 +6,9 @@ import { Command } from "ioredis"
 import type { ScriptRequest, SentScript } from "./CommandPath.ts"
 import type { CommandWriter } from "./CommandWriter.ts"
 import { scoped, listen } from "../connection/listening.ts"
-import { failed, failureOf } from "../failure.ts"
+import { failed, type Failure, failureOf } from "../failure.ts"
 
-export type OnExit = (exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>) => void
+export type OnExit = (exit: Exit.Exit<RedisDriver.Reply, Failure>) => void
 
 /** A script in flight, until its caller is called back or cancels it. */
 export class ScriptCommand implements ScriptRequest {
@@ -16,13 +16,12 @@ export class ScriptCommand implements ScriptRequest {
   /** Its neighbours in the list of pending commands. */
   previous: ScriptCommand | undefined = undefined
   next: ScriptCommand | undefined = undefined
-  isWaiting = true
   sendsText = false
   readonly script: RedisDriver.RedisScript
   readonly keys: ReadonlyArray<string>
   readonly args: ReadonlyArray<string | number>
   readonly #pending: PendingCommands
-  /** Undefined once it is not needed: ioredis keeps a cancelled command, and with it all that its caller refers to. */
+  /** Undefined once nobody waits: ioredis keeps a cancelled command, and with it all that its caller refers to. */
   #onExit: OnExit | undefined
   #writer: CommandWriter | undefined
   #sent: SentScript | undefined
@@ -62,22 +61,24 @@ export class ScriptCommand implements ScriptRequest {
     ;(client.sendCommand(new Command("client", ["CACHING", "YES"])) as Promise<unknown>).catch(() => {})
   }
 
-  settle(exit: Exit.Exit<RedisDriver.Reply, RedisDriver.RedisDriverError>): void {
-    if (!this.isWaiting) return
-    const onExit = this.#onExit!
+  get isWaiting(): boolean {
+    return this.#onExit !== undefined
+  }
+
+  settle(exit: Exit.Exit<RedisDriver.Reply, Failure>): void {
+    const onExit = this.#onExit
+    if (onExit === undefined) return
     this.#leave()
     onExit(exit)
   }
 
-  fail(reason: RedisDriver.RedisDriverError["reason"], message: string): void {
+  fail(reason: Failure["reason"], message: string): void {
     this.refuse(failed(reason, message))
   }
 
-  refuse(error: RedisDriver.RedisDriverError): void {
-    if (!this.isWaiting) return
-    const onExit = this.#onExit!
-    this.cancel()
-    onExit(Exit.fail(error))
+  refuse(error: Failure): void {
+    this.#sent?.disarm()
+    this.settle(Exit.fail(error))
   }
 
   /** No reply arrived in time. */
@@ -94,13 +95,11 @@ export class ScriptCommand implements ScriptRequest {
 
   cancel(): void {
     if (!this.isWaiting) return
-    const sent = this.#sent
+    this.#sent?.disarm()
     this.#leave()
-    sent?.disarm()
   }
 
   #leave(): void {
-    this.isWaiting = false
     this.#onExit = this.#sent = undefined
     this.#pending.remove(this)
   }

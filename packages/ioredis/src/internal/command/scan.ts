@@ -4,12 +4,12 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { RedisDriver } from "effect-redis-lock"
 import type { CommandWriter } from "./CommandWriter.ts"
-import { failed, failureOf } from "../failure.ts"
+import { failed, type Failure, failureOf } from "../failure.ts"
 
 /** The keys of one server that have a type and match a pattern. */
 export const scanOf =
   (writer: CommandWriter) =>
-  (pattern: string, type: RedisDriver.KeyType): Stream.Stream<string, RedisDriver.RedisDriverError> =>
+  (pattern: string, type: RedisDriver.KeyType): Stream.Stream<string, Failure> =>
     Stream.paginate("0", (cursor) =>
       Effect.tryPromise({
         try: async () => {

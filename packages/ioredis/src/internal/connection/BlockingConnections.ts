@@ -5,12 +5,12 @@ import type { Redis } from "ioredis"
 import type { CommandWriter } from "../command/CommandWriter.ts"
 import { connect } from "./connecting.ts"
 import type { Connection } from "./Connection.ts"
-import { endedError, failed } from "../failure.ts"
+import { endedError, failed, type Failure } from "../failure.ts"
 
 type SendBlocking = NonNullable<RedisDriver.RedisDriver["Service"]["sendBlocking"]>
 
 /** The server that has a key, or the reason why there is none. */
-type ServerOf = (key: string) => CommandWriter | RedisDriver.RedisDriverError
+type ServerOf = (key: string) => CommandWriter | Failure
 
 interface Open {
   readonly connection: Connection
@@ -78,7 +78,7 @@ export class BlockingConnections {
     return connection.client.status === "ready" && !isOutdated && !this.#isClosed
   }
 
-  #take(origin: CommandWriter): Effect.Effect<Open, RedisDriver.RedisDriverError> {
+  #take(origin: CommandWriter): Effect.Effect<Open, Failure> {
     return Effect.suspend(() => {
       if (this.#isClosed) return Effect.fail(endedError("Redis", true))
       for (const open of this.#all) {
@@ -105,13 +105,13 @@ export class BlockingConnections {
   }
 }
 
-const isReadOnly = (reply: RedisDriver.Reply | RedisDriver.RedisDriverError): boolean =>
+const isReadOnly = (reply: RedisDriver.Reply | Failure): boolean =>
   reply instanceof RedisDriver.RedisDriverError && reply.reason === "ReadOnly"
 
 const pipelined = (
   connection: Connection,
   commands: ReadonlyArray<ReadonlyArray<string | number>>
-): Effect.Effect<ReadonlyArray<RedisDriver.Reply | RedisDriver.RedisDriverError>, RedisDriver.RedisDriverError> =>
+): Effect.Effect<ReadonlyArray<RedisDriver.Reply | Failure>, Failure> =>
   Effect.callback((resume) => {
     const replies = commands.map(([name, ...args]) =>
       (connection.client.call(String(name), ...args) as Promise<RedisDriver.Reply>).catch((error: unknown) => {
@@ -123,6 +123,6 @@ const pipelined = (
     )
     Promise.all(replies).then(
       (all) => resume(Effect.succeed(all)),
-      (failure: RedisDriver.RedisDriverError) => resume(Effect.fail(failure))
+      (failure: Failure) => resume(Effect.fail(failure))
     )
   })

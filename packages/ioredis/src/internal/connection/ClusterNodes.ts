@@ -1,10 +1,9 @@
-import type { RedisDriver } from "effect-redis-lock"
 import type { Cluster, Redis } from "ioredis"
 import type { CommandPath } from "../command/CommandPath.ts"
 import { allowListeners, Connection } from "./Connection.ts"
 import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
 import { type Closable, listen } from "./listening.ts"
-import { because, endedError, failed, failureOf, hiding } from "../failure.ts"
+import { because, endedError, failed, type Failure, failureOf, hiding } from "../failure.ts"
 import { CommandWriter } from "../command/CommandWriter.ts"
 
 /** Notified of what happens to the nodes. */
@@ -60,7 +59,7 @@ export class ClusterNodes {
   /** The addresses of the masters at the last refresh. */
   #masters: string
   /** Why the slots could not be refreshed, or why the nodes are gone. */
-  #failure: RedisDriver.RedisDriverError | undefined
+  #failure: Failure | undefined
 
   /** Its status does not show this: ioredis sets it back to "close" for each node that is still to be dropped. */
   #hasEnded: boolean
@@ -122,12 +121,12 @@ export class ClusterNodes {
   }
 
   /** The failure of all commands once ioredis no longer reconnects the cluster by itself. */
-  get ended(): RedisDriver.RedisDriverError | undefined {
+  get ended(): Failure | undefined {
     return this.#hasEnded ? endedError("the cluster", this.options.isOurs, this.#failure) : undefined
   }
 
   /** The failure of a command for slots that no node serves. */
-  noneFor(slots: string): RedisDriver.RedisDriverError {
+  noneFor(slots: string): Failure {
     const failure = this.#failure
     if (failure !== undefined && isLasting(failure)) return failure
     return failed("NotConnected", `no node is known to serve ${slots}${because(failure)}`)

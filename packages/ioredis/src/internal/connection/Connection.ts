@@ -3,7 +3,7 @@ import type { Cluster, Redis, RedisOptions } from "ioredis"
 import type { CommandPath } from "../command/CommandPath.ts"
 import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
 import { type Closable, listen } from "./listening.ts"
-import { because, endedError, failed, failureOf, type Hide, hiding } from "../failure.ts"
+import { because, endedError, failed, type Failure, failureOf, type Hide, hiding } from "../failure.ts"
 
 /** The first characters of the replies of Redis. */
 const REPLY_TYPES = "+-:$*_#,(!=%~>|"
@@ -73,9 +73,9 @@ export class Connection {
   readonly #hide: Hide
   readonly #listening: Closable
   /** Why the connection broke, or why the last attempt to connect failed. */
-  failure: RedisDriver.RedisDriverError | undefined
+  failure: Failure | undefined
   /** The first problem since the current attempt began: later ones are mostly its consequences. */
-  #first: RedisDriver.RedisDriverError | undefined
+  #first: Failure | undefined
   #wasReady: boolean
   #isUnusable = false
   /**
@@ -154,7 +154,7 @@ export class Connection {
   }
 
   /** The failure of a command that cannot be sent now. */
-  get notConnected(): RedisDriver.RedisDriverError {
+  get notConnected(): Failure {
     if (this.#strayedTo !== undefined && this.client.status === "ready") {
       return failed(
         "NotConnected",
@@ -169,12 +169,12 @@ export class Connection {
   }
 
   /** The failure of all commands once ioredis will not reconnect by itself. */
-  get #ended(): RedisDriver.RedisDriverError {
+  get #ended(): Failure {
     return endedError(this.server, this.isOurs, this.failure)
   }
 
   /** An error of this connection, without its secrets. */
-  failureOf(error: unknown): RedisDriver.RedisDriverError {
+  failureOf(error: unknown): Failure {
     return failureOf(error, this.#hide)
   }
 
@@ -188,7 +188,7 @@ export class Connection {
    * The server rejected a script because it is a replica: after a failover its address, or Sentinel, may lead to the master. A
    * replica that was configured on purpose must not be tried in a loop, and in a cluster the slots say which node is the master.
    */
-  onReadOnly(failure: RedisDriver.RedisDriverError): void {
+  onReadOnly(failure: Failure): void {
     this.#isReplica = true
     const now = performance.now()
     if (!this.isOurs || this.#isReplaceable || this.client.status !== "ready") return
@@ -203,7 +203,7 @@ export class Connection {
    * The failure of commands without a reply where the connection is being replaced because its server was a replica: it may have been
    * promoted since, and have run them.
    */
-  get leavesReplica(): RedisDriver.RedisDriverError | undefined {
+  get leavesReplica(): Failure | undefined {
     const { failure } = this
     if (failure?.reason !== "ReadOnly") return undefined
     return failed("ConnectionLost", `it was replaced because the server was a replica${because(failure)}`, failure)
@@ -287,7 +287,7 @@ export class Connection {
   }
 
   /** A message from the server before the connection broke says more than how it broke. */
-  #explain(error: unknown, refusesDatabase: boolean): RedisDriver.RedisDriverError {
+  #explain(error: unknown, refusesDatabase: boolean): Failure {
     const greeting = this.#greeting
     if (!this.#wasReady && greeting !== undefined) {
       const [line = ""] = greeting.split("\r\n", 1)

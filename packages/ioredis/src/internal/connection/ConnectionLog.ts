@@ -2,8 +2,7 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
-import type { RedisDriver } from "effect-redis-lock"
-import { messageOf } from "../failure.ts"
+import { type Failure, messageOf } from "../failure.ts"
 import { scoped } from "./listening.ts"
 
 /** A connection as the log names it. */
@@ -38,13 +37,9 @@ const reconnects: ReadonlyMap<string, ReturnType<typeof reconnectsOf>> = new Map
 )
 
 /** Reasons for which reconnecting does not help. */
-const lasting: ReadonlySet<string> = new Set<RedisDriver.RedisDriverError["reason"]>([
-  "Failed",
-  "NoPermission",
-  "NotAuthenticated"
-])
+const lasting: ReadonlySet<string> = new Set<Failure["reason"]>(["Failed", "NoPermission", "NotAuthenticated"])
 
-export const isLasting = ({ reason }: RedisDriver.RedisDriverError): boolean => lasting.has(reason)
+export const isLasting = ({ reason }: Failure): boolean => lasting.has(reason)
 
 /**
  * Logs when a connection is lost, when reconnecting is refused or given up for good, and when the connection is back: once each, no matter
@@ -75,13 +70,13 @@ export class ConnectionLog {
     this.#isOpen = false
   }
 
-  lost(connection: Named, error: RedisDriver.RedisDriverError): void {
+  lost(connection: Named, error: Failure): void {
     if (!this.#isOpen || this.#outages.has(connection.key)) return
     this.#outageOf(connection)
     this.#warn("lost", "Lost the connection to Redis; connecting again.", connection, error)
   }
 
-  refused(connection: Named, error: RedisDriver.RedisDriverError): void {
+  refused(connection: Named, error: Failure): void {
     if (!this.#isOpen) return
     const outage = this.#outageOf(connection)
     if (outage.lasting || (outage.passing && !isLasting(error))) return
@@ -91,7 +86,7 @@ export class ConnectionLog {
   }
 
   /** It stays disconnected unless the application reconnects it. */
-  ended(connection: Named, error: RedisDriver.RedisDriverError): void {
+  ended(connection: Named, error: Failure): void {
     if (!this.#isOpen) return
     const outage = this.#outageOf(connection)
     if (outage.ended) return
@@ -121,12 +116,7 @@ export class ConnectionLog {
     return outage
   }
 
-  #warn(
-    event: "lost" | "refused" | "ended",
-    message: string,
-    { name, server }: Named,
-    failure: RedisDriver.RedisDriverError
-  ): void {
+  #warn(event: "lost" | "refused" | "ended", message: string, { name, server }: Named, failure: Failure): void {
     const error = messageOf(failure)
     const annotations = { event, connection: name, server, reason: failure.reason, error }
     this.#write(Effect.annotateLogs(Effect.logWarning(`${message} ${server}: ${error}`), annotations))

@@ -1,13 +1,12 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { RedisDriver } from "effect-redis-lock"
 import { type Cluster, Redis, type RedisOptions } from "ioredis"
 import type { CommandPath, StartupNode } from "../command/CommandPath.ts"
 import { Connection } from "./Connection.ts"
 import { ConnectionLog } from "./ConnectionLog.ts"
 import { listen, scoped } from "./listening.ts"
-import { failed, failureOf, hiding, messageOf } from "../failure.ts"
+import { failed, type Failure, failureOf, hiding, messageOf } from "../failure.ts"
 
 /** Makes a client of our own. Its errors have a listener even after it is closed: ioredis would print them. */
 export const open = <A extends Redis | Cluster>(make: () => A) =>
@@ -24,7 +23,7 @@ export const open = <A extends Redis | Cluster>(make: () => A) =>
   )
 
 /** Connects for the first time, or waits for a client that is about to; fails with the reason if it cannot. */
-export const connect = (connection: Connection): Effect.Effect<void, RedisDriver.RedisDriverError> =>
+export const connect = (connection: Connection): Effect.Effect<void, Failure> =>
   Effect.callback((resume) => {
     const { client } = connection
     const connected = client.status === "wait" ? client.connect() : ready(client)
@@ -50,7 +49,7 @@ export const connectCluster = ({
   path,
   redisOptions,
   startupNode
-}: ClusterToConnect): Effect.Effect<void, RedisDriver.RedisDriverError, Scope.Scope> =>
+}: ClusterToConnect): Effect.Effect<void, Failure, Scope.Scope> =>
   Effect.gen(function* () {
     const hide = hiding([redisOptions.password])
     let reason: unknown
@@ -73,7 +72,7 @@ export const connectCluster = ({
   })
 
 /** Asks all masters at once: one that is silent must not keep the others from serving. Rejects if none of them gives an answer. */
-export const firstAnswer = <A>(cluster: Cluster, ask: (master: Redis) => Promise<A>): Promise<A> =>
+const firstAnswer = <A>(cluster: Cluster, ask: (master: Redis) => Promise<A>): Promise<A> =>
   Promise.any(cluster.nodes("master").map(ask)).catch(({ errors: [failure] }: AggregateError) => {
     throw failure ?? new Error("Stream isn't writeable: no node of the cluster is known")
   })
@@ -82,10 +81,7 @@ export const firstAnswer = <A>(cluster: Cluster, ask: (master: Redis) => Promise
  * Fails if a cluster that has just been connected refuses the password: ioredis 5.3 takes a node for ready before it has replied to
  * AUTH, and believes the slots of a node that has let it in as the default user.
  */
-export const checkPassword = (
-  cluster: Cluster,
-  { password }: RedisOptions
-): Effect.Effect<void, RedisDriver.RedisDriverError> => {
+export const checkPassword = (cluster: Cluster, { password }: RedisOptions): Effect.Effect<void, Failure> => {
   if (password === undefined) return Effect.void
   const refusalOf = (node: Redis) =>
     node.ping().then(
@@ -103,8 +99,30 @@ export const checkPassword = (
   )
 }
 
+/**
+ * Whether a cluster that is connected uses sharded pub/sub. `auto` believes the first master that answers: it supports that unless it refuses
+ * the command. One that is busy or loading says nothing about it, and a wrong answer would last as long as the process.
+ */
+export const usesShardedPubSub = (
+  cluster: Cluster,
+  wanted: "auto" | "on" | "off" = "auto"
+): Effect.Effect<boolean, Failure> => {
+  if (wanted !== "auto") return Effect.succeed(wanted === "on")
+  const knowsIt = async (node: Redis) => {
+    try {
+      await node.call("PUBSUB", "SHARDNUMSUB")
+      return true
+    } catch (error) {
+      const { reason } = failureOf(error)
+      if ((error as Error).name === "ReplyError" && (reason === "Failed" || reason === "NoPermission")) return false
+      throw error
+    }
+  }
+  return Effect.tryPromise({ try: () => firstAnswer(cluster, knowsIt), catch: (error) => failureOf(error) })
+}
+
 /** Connects to a server once; fails with the reason if that is impossible. */
-const tryOut = (path: CommandPath, settings: RedisOptions): Effect.Effect<void, RedisDriver.RedisDriverError> =>
+const tryOut = (path: CommandPath, settings: RedisOptions): Effect.Effect<void, Failure> =>
   Effect.gen(function* () {
     const once = { lazyConnect: true, enableOfflineQueue: false, retryStrategy: () => null }
     const client = yield* open(() => new Redis({ ...settings, ...once, replyMapping: "legacy" }))
@@ -116,10 +134,7 @@ const tryOut = (path: CommandPath, settings: RedisOptions): Effect.Effect<void, 
  * Fails with the problems of the sentinels, such as an untrusted certificate: ioredis says of a sentinel only that its connection is
  * closed. Succeeds if one of them can be reached.
  */
-export const askSentinels = (
-  path: CommandPath,
-  sentinels: ReadonlyArray<RedisOptions>
-): Effect.Effect<void, RedisDriver.RedisDriverError> =>
+export const askSentinels = (path: CommandPath, sentinels: ReadonlyArray<RedisOptions>): Effect.Effect<void, Failure> =>
   Effect.gen(function* () {
     const ask = (settings: RedisOptions) => tryOut(path, settings)
     const [reached, failures] = yield* Effect.partition(sentinels, ask, { concurrency: "unbounded" })

@@ -1,5 +1,4 @@
 import { tracingChannel } from "node:diagnostics_channel"
-import type { RedisDriver } from "effect-redis-lock"
 import { Command } from "ioredis"
 import type { ScriptRequest, SentScript } from "../command/CommandPath.ts"
 
@@ -101,7 +100,7 @@ class Observer {
   }
 }
 
-type Script = Pick<ScriptRequest, "keys" | "args"> & { readonly script: RedisDriver.RedisScript }
+type Script = Pick<ScriptRequest, "script" | "keys" | "args">
 
 /** Ends the previous piece and begins a string of that many bytes: cached, as there are many pieces and each takes time to build. */
 const beginnings: ReadonlyArray<string> = Array.from({ length: 256 }, (_, length) => `\r\n$${length}\r\n`)

@@ -46,7 +46,7 @@ class Nowhere extends Duplex {
     done()
   }
 
-  /** Emitted directly, as BufferedConnector does. */
+  /** Emitted directly, as the connector of the fast path does. */
   reply(text: string): void {
     this.emit("data", Buffer.from(text))
   }
@@ -87,29 +87,20 @@ const turns = async (count: number): Promise<void> => {
   for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-class Rehearsal implements ScriptRequest {
-  readonly script = { name: "rehearsal", sha1: "0".repeat(40), lua: "return 1" }
-  readonly keys = ["key"]
-  readonly args = [1, "two"]
-  readonly sendsText: boolean
-  outcome: unknown
+const script = { name: "rehearsal", sha1: "0".repeat(40), lua: "return 1" }
 
-  constructor(sendsText: boolean) {
-    this.sendsText = sendsText
-  }
-
-  onReply(reply: unknown): void {
+const rehearsal = (sendsText: boolean): ScriptRequest & { outcome?: unknown } => ({
+  ...{ script, keys: ["key"], args: [1, "two"], sendsText },
+  onReply(reply) {
     this.outcome = Array.isArray(reply) ? reply.map(String) : reply
-  }
-
-  onError(error: unknown): void {
+  },
+  onError(error) {
     this.outcome = (error as Error).message
-  }
-
-  expire(): void {
+  },
+  expire() {
     this.outcome = "expired"
   }
-}
+})
 
 const wireOf = (...words: ReadonlyArray<string>): string =>
   `*${words.length}\r\n` + words.map((word) => `$${word.length}\r\n${word}\r\n`).join("")
@@ -127,9 +118,8 @@ const rehearse = async (): Promise<string | undefined> => {
     const stream = fastPath.socketOf(client)
     if (!(stream instanceof Nowhere)) return "Redis.stream"
     const send = fastPath.makeSend(client)
-    const [bySha, byText, lost] = [new Rehearsal(false), new Rehearsal(true), new Rehearsal(false)]
+    const [bySha, byText, lost] = [rehearsal(false), rehearsal(true), rehearsal(false)]
     send(bySha)
-    const { script } = bySha
     const sent = wireOf("evalsha", script.sha1, "1", "key", "1", "two")
     if (stream.written !== sent) return "Redis.sendCommand, which writes what Command.toWritable gives, at once"
     send(byText)

@@ -29,49 +29,17 @@ export interface Servers {
   readonly access: Access
 }
 
-/** The target of a URL as options of ioredis, which must never parse one itself: it lets a URL set any of its options. */
-export type Target =
-  | { readonly _tag: "Server"; readonly address: Address }
-  | { readonly _tag: "Cluster"; readonly nodes: Servers }
-  | { readonly _tag: "Sentinel"; readonly sentinels: Servers; readonly name: string; readonly master: Address }
-
 /** Several servers, as errors name them. */
 export const shownServers = ({ addresses }: Servers): string =>
   addresses.map(({ host, port }) => `${host}:${port}`).join(", ")
 
-const PORT = 6379
-const SENTINEL_PORT = 26379
+export const PORT = 6379
+export const SENTINEL_PORT = 26379
 
-export const targetOf = (url: Url): Effect.Effect<Target, InvalidLockOptions> =>
-  Effect.gen(function* () {
-    const parsed = yield* Effect.fromResult(RedisUrl.parse(url))
-    const { address, database } = parsed
-    const tls = yield* readTls(parsed, "url")
-    const access = accessOf(parsed, tls)
-    const server: Address = { ...access, ...given({ db: database }) }
-    switch (address._tag) {
-      case "Host":
-        return { _tag: "Server", address: { ...given({ host: address.host, port: address.port }), ...server } }
-      case "Socket":
-        return { _tag: "Server", address: { path: address.path, ...server } }
-      case "Cluster":
-        return { _tag: "Cluster", nodes: { addresses: withPort(address.nodes, PORT), access } }
-      case "Sentinel": {
-        const addresses = withPort(address.sentinels, SENTINEL_PORT)
-        return {
-          _tag: "Sentinel",
-          sentinels: { addresses, access: accessOf(address, tls) },
-          name: address.name,
-          master: server
-        }
-      }
-    }
-  })
-
-const withPort = (addresses: ReadonlyArray<RedisUrl.HostAndPort>, defaultPort: number) =>
+export const withPort = (addresses: ReadonlyArray<RedisUrl.HostAndPort>, defaultPort: number) =>
   addresses.map(({ host, port = defaultPort }) => ({ host, port }))
 
-const accessOf = (
+export const accessOf = (
   { password, username }: Pick<RedisUrl.RedisUrl, "username" | "password">,
   tls: ConnectionOptions | undefined
 ): Access => given({ username, password: password && Redacted.value(password), tls })
@@ -79,6 +47,8 @@ const accessOf = (
 export const nodesOf = (urls: ReadonlyArray<Url>) => serversOf("nodes", urls, PORT)
 
 export const sentinelsOf = (urls: ReadonlyArray<Url>) => serversOf("sentinels", urls, SENTINEL_PORT)
+
+const isOther = (own: string | undefined, ofFirst: string | undefined): boolean => own !== undefined && own !== ofFirst
 
 /** The URLs of a cluster's nodes or of sentinels. ioredis has one set of options for all: they must not contradict each other. */
 const serversOf = (
@@ -90,30 +60,27 @@ const serversOf = (
     const invalid = (problem: string, i?: number) =>
       new InvalidLockOptions({ option: i === undefined ? option : `${option}[${i}]`, problem })
     if (!Array.isArray(urls)) return yield* invalid("it must be a list of URLs")
-    const read: Array<RedisUrl.RedisUrl> = []
     const addresses: Array<RedisUrl.HostAndPort> = []
+    let first: RedisUrl.RedisUrl | undefined
     for (const [i, url] of urls.entries()) {
       const parsed = yield* Effect.fromResult(RedisUrl.parse(url, `${option}[${i}]`))
-      if (parsed.address._tag !== "Host") return yield* invalid("it must be redis://host:port or rediss://host:port", i)
-      if (parsed.database) return yield* invalid(`there is only database 0: leave it out`, i)
-      addresses.push(parsed.address)
-      read.push(parsed)
-    }
-    const [first] = read
-    if (first === undefined) return yield* invalid("it must not be empty")
-    const isOther = (own: string | undefined, ofFirst: string | undefined) => own !== undefined && own !== ofFirst
-    for (const [i, { password, tls, tlsFiles, username }] of read.entries()) {
+      const { address, database, password, tls, tlsFiles, username } = parsed
+      if (address._tag !== "Host") return yield* invalid("it must be redis://host:port or rediss://host:port", i)
+      if (database) return yield* invalid(`there is only database 0: leave it out`, i)
+      addresses.push(address)
+      first ??= parsed
       if (tls !== first.tls) return yield* invalid("all must use TLS (rediss://), or none", i)
-      const differs =
+      const isOtherUser =
         isOther(username, first.username) ||
         isOther(password && Redacted.value(password), first.password && Redacted.value(first.password))
-      if (differs) return yield* invalid("user and password must be those of the first, or be left out", i)
+      if (isOtherUser) return yield* invalid("user and password must be those of the first, or be left out", i)
       const { ca, cert, key } = tlsFiles ?? {}
       const files = first.tlsFiles
       if (isOther(ca, files?.ca) || isOther(cert, files?.cert) || isOther(key, files?.key)) {
         return yield* invalid("ca, cert and key must be those of the first, or be left out", i)
       }
     }
+    if (first === undefined) return yield* invalid("it must not be empty")
     const tls = yield* readTls(first, `${option}[0]`)
     return { addresses: withPort(addresses, defaultPort), access: accessOf(first, tls) }
   })

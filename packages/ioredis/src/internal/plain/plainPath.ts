@@ -1,7 +1,8 @@
-import { Command, type Redis } from "ioredis"
+import { connect as connectTcp, type NetConnectOpts, type Socket } from "node:net"
+import { connect as connectTls, type ConnectionOptions } from "node:tls"
+import * as IoRedis from "ioredis"
 import type { CommandPath, SendScript } from "../command/CommandPath.ts"
-import { Connector, socketOf } from "../connection/Connector.ts"
-import { SentinelConnector } from "../connection/SentinelConnector.ts"
+import { given } from "../options/settings.ts"
 
 /** ioredis' message after its own `commandTimeout`. */
 const TIMED_OUT = "Command timed out"
@@ -12,11 +13,11 @@ const TIMED_OUT = "Command timed out"
  * keep it back.
  */
 const makeSend =
-  (client: Redis): SendScript =>
+  (client: IoRedis.Redis): SendScript =>
   (request) => {
     const { args, keys, script, sendsText } = request
     const [name, subject] = sendsText ? ["eval", script.lua] : ["evalsha", script.sha1]
-    const command = new Command(name, [subject, keys.length, ...keys, ...args])
+    const command = new IoRedis.Command(name, [subject, keys.length, ...keys, ...args])
     void (client.sendCommand(command) as Promise<unknown>).then(
       (reply) => request.onReply(reply),
       (error: unknown) => {
@@ -32,6 +33,66 @@ const makeSend =
     }
   }
 
+/** Those that our own connectors have opened, by the options of their clients. */
+const sockets = new WeakMap<object, Socket>()
+
+/**
+ * Remembers the socket, and makes the whole handshake go out in one write: a second write to a server that has rejected the
+ * connection would fail, and the server's explanation would be lost.
+ */
+const prepare = <A extends Socket>(options: object, socket: A, connected: "connect" | "secureConnect"): A => {
+  sockets.set(options, socket)
+  return socket.once(connected, () => {
+    socket.cork()
+    // some versions of ioredis write parts of it after a microtask
+    setImmediate(() => socket.uncork())
+  })
+}
+
+/** Connects to one server as ioredis' own connector does, but writes the handshake at once. */
+export class Connector extends IoRedis.AbstractConnector {
+  readonly #options: IoRedis.RedisOptions
+
+  constructor(options: unknown) {
+    super((options as { readonly disconnectTimeout: number }).disconnectTimeout)
+    this.#options = options as IoRedis.RedisOptions
+  }
+
+  override async connect(): Promise<Socket> {
+    this.connecting = true
+    await undefined
+    // ioredis may no longer want the connection
+    if (!this.connecting) throw new Error("Connection is closed.")
+    const { family, host, path, port, tls } = this.#options
+    const socket = this.open((path ? { path } : given({ port, host, family })) as NetConnectOpts, tls)
+    this.stream = socket
+    socket.once("error", (error) => {
+      this.firstError = error
+    })
+    return prepare(this.#options, socket, tls ? "secureConnect" : "connect")
+  }
+
+  protected open(address: NetConnectOpts, tls: ConnectionOptions | undefined): Socket {
+    return tls ? connectTls({ ...address, ...tls }) : connectTcp(address)
+  }
+}
+
+/** Connects to a master monitored by Sentinel, as ioredis does, but writes the handshake at once. */
+export class SentinelConnector extends IoRedis.SentinelConnector {
+  readonly #options: IoRedis.SentinelConnectionOptions
+
+  constructor(options: unknown) {
+    super(options as IoRedis.SentinelConnectionOptions)
+    this.#options = options as IoRedis.SentinelConnectionOptions
+  }
+
+  override async connect(emit: Parameters<IoRedis.SentinelConnector["connect"]>[0]) {
+    const stream = await super.connect(emit)
+    const { enableTLSForSentinelMode, tls } = this.#options
+    return prepare(this.#options, stream, enableTLSForSentinelMode && tls ? "secureConnect" : "connect")
+  }
+}
+
 /** Uses only the public API of ioredis, from the oldest to the newest version that this package admits. */
 export const plainPath: CommandPath = {
   name: "plain",
@@ -42,6 +103,6 @@ export const plainPath: CommandPath = {
   // ioredis may end for good if it hears of a failover while it looks up the master
   sentinelDefaults: { failoverDetector: false },
   makeSend,
-  socketOf,
+  socketOf: (client) => sockets.get(client.options),
   startupNodeOf: () => undefined
 }
