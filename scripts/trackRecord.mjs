@@ -426,8 +426,8 @@ const fixes = {
   },
   "database-of-the-client": {
     file: "packages/ioredis/src/internal/connection/BlockingConnections.ts",
-    fixed: "{ db: database }",
-    broken: "{}"
+    fixed: "...given({ db: database }), ",
+    broken: ""
   },
   "selected-another-database": {
     file: "packages/ioredis/src/internal/connection/Connection.ts",
@@ -1111,8 +1111,8 @@ const fixes = {
   },
   "connection-log": {
     file: "packages/ioredis/src/internal/connection/ConnectionLog.ts",
-    fixed: "if (outage.lasting || (outage.passing && !isLasting(error))) return",
-    broken: "if (outage.lasting) return"
+    fixed: 'logged.has("lasting") || logged.has(kind)',
+    broken: 'logged.has("lasting")'
   },
   "many-readers": {
     file: "lua/include/readers/longest_read.lua",
@@ -1339,8 +1339,8 @@ const fixes = {
   },
   "asked-again": {
     file: "packages/ioredis/src/internal/tracking.ts",
-    fixed: "    end()\n    for (const listener of reports",
-    broken: "    for (const listener of reports"
+    fixed: "    isOver = true\n    listening.close()\n    subscription.cancel()\n    register(undefined)\n    for",
+    broken: "    for"
   },
   "busy-master": {
     file: "packages/ioredis/src/internal/connection/connecting.ts",

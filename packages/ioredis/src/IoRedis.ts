@@ -14,7 +14,7 @@ import type { Cluster, ClusterOptions, Redis, RedisOptions } from "ioredis"
 import { makeApplicationDriver } from "./internal/applicationClient.ts"
 import { choosePath } from "./internal/command/choosePath.ts"
 import { checkClient, checkIoredis, checkMasterName, checkOptions } from "./internal/options/checks.ts"
-import { checkMembers, nodesOf, readTls, sentinelsOf } from "./internal/options/targets.ts"
+import { checkMembers, serversOf } from "./internal/options/targets.ts"
 import { explained, makeAt, makeCluster, makeSentinel, makeServer } from "./internal/ownDriver.ts"
 import * as RedisUrl from "./RedisUrl.ts"
 import { allWarnings, checkWarnings, problemOf } from "./internal/serverWarnings.ts"
@@ -181,10 +181,9 @@ const layerFor = (
       yield* checkOptions(options, `{ url: "redis://10.0.0.1" }`)
       const ioredis: RedisOptions = yield* checkIoredis(options.ioredis)
       const url = options.url === undefined ? undefined : yield* Effect.fromResult(RedisUrl.parse(options.url))
-      const tls = url && (yield* readTls(url, "url"))
       if (url?.address._tag === "Cluster") yield* checkDatabase("ioredis.db", ioredis)
       const common = yield* commonOf(options, locks)
-      return yield* url === undefined ? makeServer({}, ioredis, common) : makeAt(url, tls, ioredis, common)
+      return yield* url === undefined ? makeServer({}, ioredis, common) : makeAt(url, ioredis, common)
     })
   )
 
@@ -310,7 +309,7 @@ export const layerCluster = (
       yield* checkOptions(options, `{ nodes: ["redis://10.0.0.1:6379"] }`)
       const ioredis: RedisOptions = yield* checkIoredis(options.ioredis?.redisOptions, "ioredis.redisOptions")
       yield* checkDatabase("ioredis.redisOptions.db", ioredis)
-      const nodes = yield* nodesOf(options.nodes)
+      const nodes = yield* serversOf("nodes", options.nodes)
       const common = yield* commonOf(options)
       const { ioredis: cluster, shardedPubSub } = options
       return yield* makeCluster(nodes, { cluster, ioredis, shardedPubSub }, common)
@@ -383,7 +382,7 @@ export const layerSentinel = (
     Effect.gen(function* () {
       yield* checkOptions(options, `{ sentinels: ["redis://10.0.0.1:26379"] }`)
       const ioredis: RedisOptions = yield* checkIoredis(options.ioredis)
-      const sentinels = yield* sentinelsOf(options.sentinels)
+      const sentinels = yield* serversOf("sentinels", options.sentinels)
       const name = yield* checkMasterName(options.name)
       const common = yield* commonOf(options)
       return yield* makeSentinel({ sentinels, name, master: {} }, ioredis, common)

@@ -3,7 +3,6 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import { RedisDriver } from "effect-redis-lock"
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis"
-import type { ConnectionOptions } from "node:tls"
 import type { RedisUrl } from "../RedisUrl.ts"
 import { makeClusterDriver } from "./clusterDriver.ts"
 import { ClusterNodes } from "./connection/ClusterNodes.ts"
@@ -27,6 +26,7 @@ import {
   type Address,
   at,
   PORT,
+  readTls,
   SENTINEL_PORT,
   type Servers,
   shownServers,
@@ -164,7 +164,7 @@ export const makeCluster = (servers: Servers, options: OwnClusterOptions, common
     )
     const log = yield* ConnectionLog.make
     const nodes = yield* scoped(() => new ClusterNodes(cluster, { path, log, isOurs: true, commandTimeoutMillis }))
-    const sharded = yield* connectCluster({ cluster, path, redisOptions, startupNode: addresses[0] }).pipe(
+    const sharded = yield* connectCluster(cluster, path, redisOptions, addresses[0]).pipe(
       Effect.andThen(checkPassword(cluster, redisOptions)),
       Effect.andThen(usesShardedPubSub(cluster, options.shardedPubSub)),
       within(common.connectTimeoutMillis)
@@ -225,25 +225,21 @@ export const makeSentinel = (target: SentinelTarget, ioredis: RedisOptions, comm
 }
 
 /** The driver over connections to what a URL describes. ioredis must never parse one itself: it lets a URL set any of its options. */
-export const makeAt = (
-  url: RedisUrl,
-  tls: ConnectionOptions | undefined,
-  ioredis: RedisOptions,
-  common: Common
-): OwnDriver => {
-  const { address, database } = url
-  const access = accessOf(url, tls)
-  const server = { ...access, ...given({ db: database }) }
-  switch (address._tag) {
-    case "Host":
-      return makeServer({ ...given({ host: address.host, port: address.port }), ...server }, ioredis, common)
-    case "Socket":
-      return makeServer({ path: address.path, ...server }, ioredis, common)
-    case "Cluster":
-      return makeCluster({ addresses: withPort(address.nodes, PORT), access }, { ioredis }, common)
-    case "Sentinel": {
-      const sentinels = { addresses: withPort(address.sentinels, SENTINEL_PORT), access: accessOf(address, tls) }
-      return makeSentinel({ sentinels, name: address.name, master: server }, ioredis, common)
+export const makeAt = (url: RedisUrl, ioredis: RedisOptions, common: Common) =>
+  Effect.flatMap(readTls(url, "url"), (tls): OwnDriver => {
+    const { address, database } = url
+    const access = accessOf(url, tls)
+    const server = { ...access, ...given({ db: database }) }
+    switch (address._tag) {
+      case "Host":
+        return makeServer({ ...given({ host: address.host, port: address.port }), ...server }, ioredis, common)
+      case "Socket":
+        return makeServer({ path: address.path, ...server }, ioredis, common)
+      case "Cluster":
+        return makeCluster({ addresses: withPort(address.nodes, PORT), access }, { ioredis }, common)
+      case "Sentinel": {
+        const sentinels = { addresses: withPort(address.sentinels, SENTINEL_PORT), access: accessOf(address, tls) }
+        return makeSentinel({ sentinels, name: address.name, master: server }, ioredis, common)
+      }
     }
-  }
-}
+  })

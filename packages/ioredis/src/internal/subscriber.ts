@@ -37,7 +37,7 @@ interface Channel {
   link: Link | undefined
   /** The server of the last request for it. */
   server: string | undefined
-  /** Whether the subscription was requested over the current connection, and Redis has confirmed it. */
+  /** Whether it was requested over the current connection, and whether Redis has confirmed it. */
   state: "none" | "requested" | "confirmed"
 }
 
@@ -130,14 +130,12 @@ export class Subscriber {
   }
 
   #flush(): void {
-    const batches = new Map<Link, Map<number, { wanted: Array<Channel>; unwanted: Array<string> }>>()
-    const batch = (link: Link, name: string) => {
-      const slot = this.#target.sharded ? hashSlot(name) : 0
-      let slots = batches.get(link)
-      if (slots === undefined) batches.set(link, (slots = new Map()))
-      let names = slots.get(slot)
-      if (names === undefined) slots.set(slot, (names = { wanted: [], unwanted: [] }))
-      return names
+    const batches = new Map<string, { link: Link; wanted: Array<Channel>; unwanted: Array<string> }>()
+    const batchOf = (link: Link, name: string) => {
+      const key = `${link.server} ${this.#target.sharded ? hashSlot(name) : ""}`
+      const batch = batches.get(key) ?? { link, wanted: [], unwanted: [] }
+      batches.set(key, batch)
+      return batch
     }
     for (const channel of this.#changed) {
       if (this.#channels.get(channel.name) !== channel) continue
@@ -145,20 +143,18 @@ export class Subscriber {
         this.#channels.delete(channel.name)
         // also of one that is to be requested again: the server may have it still
         const link = this.#links.get(channel.server ?? "")
-        if (link !== undefined) batch(link, channel.name).unwanted.push(channel.name)
+        if (link !== undefined) batchOf(link, channel.name).unwanted.push(channel.name)
         this.#detach(channel)
       } else if (channel.state === "none") {
         const link = this.#attach(channel)
         // a connection that is not ready will be
-        if (link?.writer.client.status === "ready") batch(link, channel.name).wanted.push(channel)
+        if (link?.writer.client.status === "ready") batchOf(link, channel.name).wanted.push(channel)
       }
     }
     this.#changed.clear()
-    for (const [link, slots] of batches) {
-      for (const { unwanted, wanted } of slots.values()) {
-        for (const names of Arr.chunksOf(unwanted, MOST_CHANNELS)) this.#unsubscribe(link, names)
-        for (const channels of Arr.chunksOf(wanted, MOST_CHANNELS)) this.#request(link, channels)
-      }
+    for (const { link, unwanted, wanted } of batches.values()) {
+      for (const names of Arr.chunksOf(unwanted, MOST_CHANNELS)) this.#unsubscribe(link, names)
+      for (const channels of Arr.chunksOf(wanted, MOST_CHANNELS)) this.#request(link, channels)
     }
   }
 

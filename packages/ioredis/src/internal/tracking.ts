@@ -171,15 +171,12 @@ const begin = ({ client, isShared, listen, subscriber }: TrackedServer, first: L
     if (redis !== undefined) forgetAnswered(redis)
     void track()
   })
-  const end = () => {
+  /** Nobody cancels what has failed. */
+  const fail = (failure: Failure) => {
     isOver = true
     listening.close()
     subscription.cancel()
     register(undefined)
-  }
-  /** Nobody cancels what has failed. */
-  const fail = (failure: Failure) => {
-    end()
     for (const listener of reports.listeners) listener.onFailure(failure)
     reports.listeners.clear()
   }

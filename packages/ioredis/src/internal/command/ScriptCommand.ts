@@ -211,11 +211,8 @@ export const makeEval = (writer: CommandWriter): Effect.Effect<RedisDriver.EvalU
     const { client, connection, timeoutMillis } = writer
     const pending = yield* scoped(() => new PendingCommands(timeoutMillis, client.options.commandTimeout))
     const onClose = () => {
-      const replica = connection.leavesReplica
-      for (const command of pending.all) {
-        if (replica === undefined) command.fail("ConnectionLost", "the connection broke before the reply came")
-        else command.refuse(replica)
-      }
+      const failure = connection.leavesReplica ?? failed("ConnectionLost", "the connection broke before the reply came")
+      for (const command of pending.all) command.refuse(failure)
     }
     yield* scoped(() => listen(client, { close: onClose }))
     return (script, keys, args, onExit) => {

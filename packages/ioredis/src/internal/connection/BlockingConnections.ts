@@ -5,6 +5,7 @@ import type { Redis } from "ioredis"
 import type { CommandWriter } from "../command/CommandWriter.ts"
 import { connect } from "./connecting.ts"
 import type { Connection } from "./Connection.ts"
+import { given } from "../options/settings.ts"
 import { endedError, failed, type Failure } from "../failure.ts"
 
 type SendBlocking = NonNullable<RedisDriver.RedisDriver["Service"]["sendBlocking"]>
@@ -90,7 +91,7 @@ export class BlockingConnections {
         this.#drop(open)
       }
       const { database } = origin.connection
-      const settings = { ...(database === undefined ? {} : { db: database }), lazyConnect: true, retryStrategy: null }
+      const settings = { ...given({ db: database }), lazyConnect: true, retryStrategy: null }
       const connection = origin.connection.beside("acknowledgements", settings, { isWanted: () => false })
       const open: Open = { connection, origin, idleSince: undefined, isOutdated: false }
       this.#all.add(open)
@@ -112,17 +113,18 @@ const pipelined = (
   connection: Connection,
   commands: ReadonlyArray<ReadonlyArray<string | number>>
 ): Effect.Effect<ReadonlyArray<RedisDriver.Reply | Failure>, Failure> =>
-  Effect.callback((resume) => {
-    const replies = commands.map(([name, ...args]) =>
-      (connection.client.call(String(name), ...args) as Promise<RedisDriver.Reply>).catch((error: unknown) => {
-        const failure = connection.failureOf(error)
-        // an error reply concerns one command, a broken connection all of them
-        if ((error as Error | undefined)?.name === "ReplyError") return failure
-        throw failure
-      })
-    )
-    Promise.all(replies).then(
-      (all) => resume(Effect.succeed(all)),
-      (failure: Failure) => resume(Effect.fail(failure))
-    )
+  Effect.tryPromise({
+    try: () =>
+      Promise.all(
+        commands.map(async ([name, ...args]) => {
+          try {
+            return (await connection.client.call(String(name), ...args)) as RedisDriver.Reply
+          } catch (error) {
+            // an error reply concerns one command, a broken connection all of them
+            if ((error as Error | undefined)?.name === "ReplyError") return connection.failureOf(error)
+            throw error
+          }
+        })
+      ),
+    catch: (error) => connection.failureOf(error)
   })

@@ -17,11 +17,8 @@ interface Named {
 
 interface Outage {
   readonly since: number
-  /** Whether a transient refusal has been logged, and whether a permanent one. */
-  passing: boolean
-  lasting: boolean
-  /** Whether it has been logged that the connection has ended for good. */
-  ended: boolean
+  /** What has been logged: a transient refusal, a permanent one, and that the connection has ended for good. */
+  readonly logged: Set<"passing" | "lasting" | "ended">
 }
 
 /** Counts how often connections came back; documented in docs/telemetry.md. */
@@ -78,19 +75,19 @@ export class ConnectionLog {
 
   refused(connection: Named, error: Failure): void {
     if (!this.#isOpen) return
-    const outage = this.#outageOf(connection)
-    if (outage.lasting || (outage.passing && !isLasting(error))) return
-    if (isLasting(error)) outage.lasting = true
-    else outage.passing = true
+    const { logged } = this.#outageOf(connection)
+    const kind = isLasting(error) ? "lasting" : "passing"
+    if (logged.has("lasting") || logged.has(kind)) return
+    logged.add(kind)
     this.#warn("refused", "Could not connect to Redis; trying again.", connection, error)
   }
 
   /** It stays disconnected unless the application reconnects it. */
   ended(connection: Named, error: Failure): void {
     if (!this.#isOpen) return
-    const outage = this.#outageOf(connection)
-    if (outage.ended) return
-    outage.ended = true
+    const { logged } = this.#outageOf(connection)
+    if (logged.has("ended")) return
+    logged.add("ended")
     const remedy = connection.isOurs
       ? "build the layer again, with a retryStrategy that never gives up"
       : "call connect() on the client, or close the layer before the client"
@@ -111,7 +108,7 @@ export class ConnectionLog {
 
   /** The outage of a connection, which begins now unless it has begun already. */
   #outageOf({ key }: Named): Outage {
-    const outage = this.#outages.get(key) ?? { since: performance.now(), passing: false, lasting: false, ended: false }
+    const outage = this.#outages.get(key) ?? { since: performance.now(), logged: new Set() }
     this.#outages.set(key, outage)
     return outage
   }

@@ -34,22 +34,13 @@ export const connect = (connection: Connection): Effect.Effect<void, Failure> =>
     )
   })
 
-/** A cluster that is about to be connected. */
-export interface ClusterToConnect {
-  readonly cluster: Cluster
-  readonly path: CommandPath
-  readonly redisOptions: RedisOptions
-  /** Asked for the reason if the cluster does not report one. */
-  readonly startupNode: StartupNode | undefined
-}
-
-/** {@link connect} for a cluster. */
-export const connectCluster = ({
-  cluster,
-  path,
-  redisOptions,
-  startupNode
-}: ClusterToConnect): Effect.Effect<void, Failure, Scope.Scope> =>
+/** {@link connect} for a cluster. The startup node is asked for the reason if the cluster does not report one. */
+export const connectCluster = (
+  cluster: Cluster,
+  path: CommandPath,
+  redisOptions: RedisOptions,
+  startupNode: StartupNode | undefined
+): Effect.Effect<void, Failure, Scope.Scope> =>
   Effect.gen(function* () {
     const hide = hiding([redisOptions.password])
     let reason: unknown
@@ -83,18 +74,18 @@ const firstAnswer = <A>(cluster: Cluster, ask: (master: Redis) => Promise<A>): P
  */
 export const checkPassword = (cluster: Cluster, { password }: RedisOptions): Effect.Effect<void, Failure> => {
   if (password === undefined) return Effect.void
-  const refusalOf = (node: Redis) =>
-    node.ping().then(
-      () => undefined,
-      (error: unknown) => {
-        const failure = failureOf(error, hiding([password]))
-        if (failure.reason === "NotAuthenticated") return failure
-        throw error
-      }
-    )
-  return Effect.tryPromise(() => firstAnswer(cluster, refusalOf)).pipe(
-    // any other failure of the nodes is not the cluster's
-    Effect.orElseSucceed(() => undefined),
+  const refusalOf = async (node: Redis) => {
+    try {
+      await node.ping()
+    } catch (error) {
+      const failure = failureOf(error, hiding([password]))
+      if (failure.reason === "NotAuthenticated") return failure
+      throw error
+    }
+    return undefined
+  }
+  // any other failure of the nodes is not the cluster's
+  return Effect.promise(() => firstAnswer(cluster, refusalOf).catch(() => undefined)).pipe(
     Effect.flatMap((refusal) => (refusal === undefined ? Effect.void : Effect.fail(refusal)))
   )
 }

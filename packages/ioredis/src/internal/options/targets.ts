@@ -44,17 +44,12 @@ export const accessOf = (
   tls: ConnectionOptions | undefined
 ): Access => given({ username, password: password && Redacted.value(password), tls })
 
-export const nodesOf = (urls: ReadonlyArray<Url>) => serversOf("nodes", urls, PORT)
-
-export const sentinelsOf = (urls: ReadonlyArray<Url>) => serversOf("sentinels", urls, SENTINEL_PORT)
-
 const isOther = (own: string | undefined, ofFirst: string | undefined): boolean => own !== undefined && own !== ofFirst
 
 /** The URLs of a cluster's nodes or of sentinels. ioredis has one set of options for all: they must not contradict each other. */
-const serversOf = (
-  option: string,
-  urls: ReadonlyArray<Url>,
-  defaultPort: number
+export const serversOf = (
+  option: "nodes" | "sentinels",
+  urls: ReadonlyArray<Url>
 ): Effect.Effect<Servers, InvalidLockOptions> =>
   Effect.gen(function* () {
     const invalid = (problem: string, i?: number) =>
@@ -82,7 +77,7 @@ const serversOf = (
     }
     if (first === undefined) return yield* invalid("it must not be empty")
     const tls = yield* readTls(first, `${option}[0]`)
-    return { addresses: withPort(addresses, defaultPort), access: accessOf(first, tls) }
+    return { addresses: withPort(addresses, option === "nodes" ? PORT : SENTINEL_PORT), access: accessOf(first, tls) }
   })
 
 /** Checks the URLs of the members of a quorum, and the files that they name. A server to which two of them lead would have two votes. */
