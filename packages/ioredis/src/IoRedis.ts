@@ -13,7 +13,7 @@ import { InvalidLockOptions, type QuorumOptions, RedisDriver, RedisLock } from "
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from "ioredis"
 import { makeApplicationDriver } from "./internal/applicationClient.ts"
 import { choosePath } from "./internal/command/choosePath.ts"
-import { checkClient, checkIoredis, checkMasterName, checkOptions } from "./internal/options/checks.ts"
+import { checkClient, checkDatabase, checkIoredis, checkMasterName, checkOptions } from "./internal/options/checks.ts"
 import { checkMembers, serversOf } from "./internal/options/targets.ts"
 import { explained, makeAt, makeCluster, makeSentinel, makeServer } from "./internal/ownDriver.ts"
 import * as RedisUrl from "./RedisUrl.ts"
@@ -195,7 +195,8 @@ const commonOf = (
   Effect.gen(function* () {
     const commandTimeoutMillis = yield* timeoutOf("commandTimeout", options.commandTimeout ?? "3 seconds")
     const connectTimeoutMillis = yield* timeoutOf("connectTimeout", options.connectTimeout ?? "10 seconds")
-    const wanted = yield* checkWarnings(options.warnings)
+    const { warnings: wanted = allWarnings } = options
+    yield* checkWarnings(wanted)
     const kinds = acknowledge === undefined ? wanted : wanted.filter((kind) => kind !== "replicas")
     const connectionName = yield* RedisDriver.connectionName(options.label)
     // an invalid one is reported by the client
@@ -205,12 +206,6 @@ const commonOf = (
     const warnings = { kinds, leaseMillis }
     return { path, commandTimeoutMillis, connectTimeoutMillis, connectionName, warnings }
   })
-
-/** A cluster has one database, which its URL cannot change. */
-const checkDatabase = (option: string, { db = 0 }: RedisOptions): Effect.Effect<void, InvalidLockOptions> =>
-  Number(db) === 0
-    ? Effect.void
-    : Effect.fail(new InvalidLockOptions({ option, problem: "a cluster has only database 0" }))
 
 const timeoutOf = (option: string, input: Duration.Input) =>
   Effect.map(RedisDriver.checkTimeout(option, input), Duration.toMillis)
@@ -383,7 +378,8 @@ export const layerSentinel = (
       yield* checkOptions(options, `{ sentinels: ["redis://10.0.0.1:26379"] }`)
       const ioredis: RedisOptions = yield* checkIoredis(options.ioredis)
       const sentinels = yield* serversOf("sentinels", options.sentinels)
-      const name = yield* checkMasterName(options.name)
+      const { name = "mymaster" } = options
+      yield* checkMasterName(name)
       const common = yield* commonOf(options)
       return yield* makeSentinel({ sentinels, name, master: {} }, ioredis, common)
     })
@@ -620,9 +616,10 @@ export const fromClient = (
       yield* checkClient(client)
       yield* checkOptions(options, `{ commandTimeout: "1 second" }`)
       const commandTimeoutMillis = yield* timeoutOf("commandTimeout", options.commandTimeout ?? "3 seconds")
-      const warnings = { kinds: yield* checkWarnings(options.warnings), leaseMillis: undefined }
+      const { shardedPubSub, warnings: kinds = allWarnings } = options
+      yield* checkWarnings(kinds)
       const path = yield* choosePath(options.fastPath)
-      const { shardedPubSub } = options
+      const warnings = { kinds, leaseMillis: undefined }
       return yield* makeApplicationDriver(client, { path, commandTimeoutMillis, warnings, shardedPubSub })
     })
   )

@@ -4,7 +4,6 @@ import { RedisDriver } from "effect-redis-lock"
 import { Cluster, Command, type Redis, type RedisOptions } from "ioredis"
 import { makeClusterDriver } from "./clusterDriver.ts"
 import { ClusterNodes } from "./connection/ClusterNodes.ts"
-import type { CommandPath } from "./command/CommandPath.ts"
 import { CommandWriter } from "./command/CommandWriter.ts"
 import { connect, connectCluster, usesShardedPubSub, within } from "./connection/connecting.ts"
 import { Connection } from "./connection/Connection.ts"
@@ -12,14 +11,11 @@ import { scoped } from "./connection/listening.ts"
 import { ConnectionLog } from "./connection/ConnectionLog.ts"
 import { failed, type Failure, failureOf } from "./failure.ts"
 import { makeServerDriver } from "./serverDriver.ts"
-import type { Warnings } from "./serverWarnings.ts"
+import type { Common } from "./ownDriver.ts"
 import { reconnectsAlways } from "./options/checks.ts"
 import { awaitsHandshake } from "./options/settings.ts"
 
-interface Options {
-  readonly path: CommandPath
-  readonly commandTimeoutMillis: number
-  readonly warnings: Warnings
+interface Options extends Pick<Common, "path" | "commandTimeoutMillis" | "warnings"> {
   readonly shardedPubSub: "auto" | "on" | "off" | undefined
 }
 

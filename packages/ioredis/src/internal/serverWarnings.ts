@@ -1,8 +1,9 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { InvalidLockOptions } from "effect-redis-lock"
+import type { InvalidLockOptions } from "effect-redis-lock"
 import type { CommandWriter } from "./command/CommandWriter.ts"
+import { check } from "./options/checks.ts"
 
 /** All warnings, in the order in which they are logged. */
 export const allWarnings = ["eviction", "persistence", "replicas", "clock"] as const
@@ -21,12 +22,9 @@ const SHORT_LEASE_MILLIS = 60_000
 /** The largest difference of the clocks without a warning. */
 const CLOCK_MILLIS = 1000
 
-export const checkWarnings = (
-  kinds: ReadonlyArray<Warning> = allWarnings
-): Effect.Effect<ReadonlyArray<Warning>, InvalidLockOptions> => {
-  if (Array.isArray(kinds) && kinds.every((kind) => allWarnings.includes(kind))) return Effect.succeed(kinds)
-  const problem = `it must be a list of ${allWarnings.join(", ")}`
-  return Effect.fail(new InvalidLockOptions({ option: "warnings", problem }))
+export const checkWarnings = (kinds: ReadonlyArray<Warning>): Effect.Effect<void, InvalidLockOptions> => {
+  const areKnown = Array.isArray(kinds) && kinds.every((kind) => allWarnings.includes(kind))
+  return check(areKnown, "warnings", `it must be a list of ${allWarnings.join(", ")}`)
 }
 
 /** What INFO says, and our own times before it was sent and after it was read, milliseconds since 1970. */

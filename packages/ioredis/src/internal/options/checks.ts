@@ -1,24 +1,29 @@
 import * as Effect from "effect/Effect"
 import { InvalidLockOptions } from "effect-redis-lock"
+import type { RedisOptions } from "ioredis"
+
+type Check = Effect.Effect<void, InvalidLockOptions>
+
+export const check = (isValid: boolean, option: string, problem: string): Check =>
+  isValid ? Effect.void : Effect.fail(new InvalidLockOptions({ option, problem }))
 
 /** Checks what a caller without a compiler may have left out. */
-export const checkOptions = (options: unknown, example: string): Effect.Effect<void, InvalidLockOptions> =>
-  typeof options === "object" && options !== null
-    ? Effect.void
-    : Effect.fail(new InvalidLockOptions({ option: "options", problem: `they must be an object, such as ${example}` }))
+export const checkOptions = (options: unknown, example: string): Check =>
+  check(typeof options === "object" && options !== null, "options", `they must be an object, such as ${example}`)
 
 /** ioredis makes a text of the name later, where no failure can be caught. */
-export const checkMasterName = (name: unknown = "mymaster"): Effect.Effect<string, InvalidLockOptions> =>
-  typeof name === "string" && name !== ""
-    ? Effect.succeed(name)
-    : Effect.fail(new InvalidLockOptions({ option: "name", problem: "it must be a string, and not empty" }))
+export const checkMasterName = (name: unknown): Check =>
+  check(typeof name === "string" && name !== "", "name", "it must be a string, and not empty")
 
-export const checkClient = (client: unknown): Effect.Effect<void, InvalidLockOptions> => {
+export const checkClient = (client: unknown): Check => {
   const { options, status } = (client ?? {}) as { readonly options?: unknown; readonly status?: unknown }
-  return typeof options === "object" && options !== null && typeof status === "string"
-    ? Effect.void
-    : Effect.fail(new InvalidLockOptions({ option: "client", problem: "it must be a Redis or a Cluster of ioredis" }))
+  const isClient = typeof options === "object" && options !== null && typeof status === "string"
+  return check(isClient, "client", "it must be a Redis or a Cluster of ioredis")
 }
+
+/** A cluster has one database, which its URL cannot change. */
+export const checkDatabase = (option: string, { db = 0 }: RedisOptions): Check =>
+  check(Number(db) === 0, option, "a cluster has only database 0")
 
 const isInteger = (from: number, to: number) => (value: unknown) => {
   const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value
