@@ -3,10 +3,9 @@ import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { AcquireOptions } from "../../AcquireOptions.ts"
-import { type AcquireError, InvalidLockOptions, LockStoreError, QuorumNotReached } from "../../LockError.ts"
+import { InvalidLockOptions, LockStoreError, QuorumNotReached } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import { resolveAt, type Resolved } from "../client/LockClient.ts"
-import type { InternalHolding } from "../hold/Hold.ts"
 import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
 import { type Invalid, isInvalid, refuseMinHold, timesOf } from "../options/acquireOptions.ts"
 import type { QuorumTimes } from "../options/ClientOptions.ts"
@@ -76,16 +75,13 @@ export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
   ): PreparedAcquire<E | QuorumNotReached, bigint> | Invalid {
     const asking = super.prepare(fiber, scope, options)
     if (isInvalid(asking)) return asking
+    const { label, name, subjects } = asking
     return {
-      name: this.name,
-      label: asking.label,
-      subjects: asking.subjects,
-      acquire: (restore): Effect.Effect<InternalHolding<bigint>, AcquireError | E | QuorumNotReached> =>
-        surfacing(asking.acquire(restore)),
-      tryAcquire: (
-        restore
-      ): Effect.Effect<InternalHolding<bigint> | undefined, LockStoreError | E | QuorumNotReached> =>
-        surfacing(asking.tryAcquire(restore))
+      name,
+      label,
+      subjects,
+      acquire: (restore) => surfacing(asking.acquire(restore)),
+      tryAcquire: (restore) => surfacing(asking.tryAcquire(restore))
     }
   }
 }
@@ -125,7 +121,7 @@ const refuseOptions = (options: AcquireOptions | undefined): InvalidLockOptions 
 }
 
 /** Turns the store's report on its members into the lock's own failure. */
-const surfacing = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A, E | QuorumNotReached> =>
+const surfacing = <A, E>(self: Effect.Effect<A, E | QuorumNotReached>): Effect.Effect<A, E | QuorumNotReached> =>
   Effect.catchCause(self, (cause) =>
     Effect.failCause(
       Cause.map(cause, (error) =>
