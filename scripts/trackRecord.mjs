@@ -516,13 +516,13 @@ const fixes = {
   },
   "slots-of-the-first": {
     file: `${internal}/store/quorum/QuorumStore.ts`,
-    fixed: 'members.find(({ store }) => store.slot("a") !== store.slot("b")) ?? first',
+    fixed: 'members.find(({ client: { store } }) => store.slot("a") !== store.slot("b")) ?? first',
     broken: "first"
   },
   "release-in-parts": {
     file: `${internal}/store/quorum/votes.ts`,
-    fixed: "isDenied && member.client?.hasGivenBack(commandAt(member, release)) === true ?",
-    broken: "isDenied && members.every(({ client }) => client?.hasGivenBack(release) === true) ?"
+    fixed: "isDenied && member.client.hasGivenBack(commandAt(member, release)) ?",
+    broken: "isDenied && members.every(({ client }) => client.hasGivenBack(release)) ?"
   },
   "overwritten-majority": {
     file: `${internal}/hold/release.ts`,
@@ -551,7 +551,7 @@ const fixes = {
   },
   "kept-minority": {
     file: `${internal}/store/quorum/QuorumStore.ts`,
-    fixed: "now - known.since < timeoutMillis",
+    fixed: "now() - known.since < timeoutMillis",
     broken: "true"
   },
   "late-writers-place": {
@@ -576,8 +576,8 @@ const fixes = {
   },
   "quorum-reconnects": {
     file: `${internal}/store/quorum/votes.ts`,
-    fixed: "isDenied && member.client?.hasGivenBack",
-    broken: "!isDenied && member.client?.hasGivenBack"
+    fixed: "isDenied && member.client.hasGivenBack",
+    broken: "!isDenied && member.client.hasGivenBack"
   },
   "masked-loss": {
     file: `${internal}/hold/release.ts`,
@@ -701,8 +701,8 @@ const fixes = {
   },
   "member-joins-late": {
     file: `${internal}/store/quorum/QuorumStore.ts`,
-    fixed: "Stream.suspend(() => member.store.invalidations ?? Stream.empty)",
-    broken: "(member.store.invalidations ?? Stream.empty)"
+    fixed: "Stream.suspend(() => member.client.store.invalidations ?? Stream.empty)",
+    broken: "(member.client.store.invalidations ?? Stream.empty)"
   },
   "charged-twice": {
     file: "packages/core/src/LockError.ts",
@@ -1126,8 +1126,8 @@ const fixes = {
   },
   "clocks-apart": {
     file: `${internal}/store/quorum/QuorumStore.ts`,
-    fixed: "vote.onRecord >= this.required ?",
-    broken: "vote.onRecord >= 0 ?"
+    fixed: "result.onRecord >= required ?",
+    broken: "result.onRecord >= 0 ?"
   },
   "blocked-event-loop": {
     file: "packages/ioredis/src/internal/command/ScriptCommand.ts",
@@ -1162,18 +1162,18 @@ const fixes = {
   },
   "member-failures": {
     file: `${internal}/store/quorum/votes.ts`,
-    fixed: "return [{ member: memberText(members[i]!), reason, message }]",
-    broken: "return message === undefined ? [{ member: memberText(members[i]!), reason, message }] : []"
+    fixed: "const failures = failed.map(",
+    broken: "const failures = failed.slice(0, 0).map("
   },
   "late-member": {
     file: `${internal}/store/quorum/QuorumStore.ts`,
     fixed: "Math.max(overAt, from)",
-    broken: "Math.max(Math.min(overAt, now + this.#settings.watchdogLeaseMillis), from)"
+    broken: "Math.max(Math.min(overAt, releasedAt + settings.watchdogLeaseMillis), from)"
   },
   "unheard-member": {
     file: `${internal}/store/quorum/QuorumStore.ts`,
-    fixed: "this.#unsettled.note(owner, outcomes, this.members, this.#now())",
-    broken: "void outcomes"
+    fixed: "if (unknown.length > 0)",
+    broken: "if (unknown.length < 0)"
   },
   "writer-reads": {
     file: `${internal}/acquire/ask.ts`,
@@ -1218,7 +1218,7 @@ const fixes = {
   },
   "slow-members": {
     file: `${internal}/store/quorum/QuorumStore.ts`,
-    fixed: "call.hurry(now + Math.max(shortestHurryMillis, now - sentAt))",
+    fixed: "call.hurry(now() + Math.max(shortestHurryMillis, tookMillis))",
     broken: "void shortestHurryMillis"
   },
   "after-flushall": {

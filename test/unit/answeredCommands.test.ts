@@ -41,7 +41,7 @@ const sent = () => {
 const called = () => {
   const replies: Array<(outcome: Outcome<number>) => void> = []
   const requests: Array<WeakRef<object>> = []
-  const store = {
+  const client = {
     run: () =>
       startable((onExit: (outcome: Outcome<number>) => void) => {
         replies.push(onExit)
@@ -50,9 +50,9 @@ const called = () => {
         return request
       })
   }
-  const members = ["a", "b", "c"].map((label) => ({ label, ...store, keyOf: undefined }) as unknown as Member)
-  const conclusions: Array<number> = []
-  const call = new QuorumCall<number, number>(
+  const members = ["a", "b", "c"].map((label) => ({ label, client, keyOf: undefined }) as unknown as Member)
+  const conclusions: Array<unknown> = []
+  const call = new QuorumCall<number>(
     members,
     new AlarmClock(
       () => 0,
@@ -61,10 +61,11 @@ const called = () => {
     {
       command: { operation: operations["lock/release"], keys: ["a"], args: [] } as never,
       timeoutMillis: 1000,
-      conclude: (outcomes) => (outcomes.filter((outcome) => outcome !== undefined).length >= 2 ? 1 : undefined),
-      onDecided: (conclusion) => void conclusions.push(conclusion),
+      conclude: (outcomes) =>
+        outcomes.filter((outcome) => outcome !== undefined).length >= 2 ? Exit.succeed(1) : undefined,
       onSettled: () => {}
-    }
+    },
+    (conclusion) => void conclusions.push(conclusion)
   )
   return { call, conclusions, replies, requests }
 }
@@ -88,7 +89,7 @@ test("A quorum's call that every member has answered keeps none of its requests"
   call.start(0)
   assert.isFalse(yield* isCollected(requests[0]!), "while it is awaited")
   for (const reply of replies.splice(0)) reply(Exit.succeed(1))
-  assert.deepStrictEqual(conclusions, [1])
+  assert.deepStrictEqual(conclusions, [Exit.succeed(1)])
   for (const request of requests) assert.isTrue(yield* isCollected(request))
   assert.isTrue(call.isSettled)
 })
@@ -99,7 +100,7 @@ test("A quorum's call that was abandoned after its decision keeps none of its re
   const [first, second] = replies.splice(0)
   first!(Exit.succeed(1))
   second!(Exit.succeed(1))
-  assert.deepStrictEqual(conclusions, [1])
+  assert.deepStrictEqual(conclusions, [Exit.succeed(1)])
   assert.isFalse(yield* isCollected(requests[2]!), "the third may still answer")
   call.abandon()
   for (const request of requests) assert.isTrue(yield* isCollected(request))

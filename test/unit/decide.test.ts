@@ -25,7 +25,7 @@ const decided = (operation: LockStore.Operation, members: ReadonlyArray<unknown>
   )
   const isLast = outcomes.every((outcome) => outcome !== undefined)
   const rule = operations[operation].quorum!
-  return decide(rule, outcomes, Math.floor(members.length / 2) + 1, isLast) ?? (isLast ? "undecided" : "waits")
+  return decide(rule, outcomes) ?? (isLast ? "undecided" : "waits")
 }
 
 describe("an operation on a quorum", () => {

@@ -25,7 +25,7 @@ const makeUntold = (answer: (owner: string) => Effect.Effect<number, LockStoreEr
         asked.push(String(args[0]))
         return answer(String(args[0]))
       })
-    const member = { label: "member 1", run, store: {}, keyOf: undefined } as unknown as Member
+    const member = { label: "member 1", client: { run, store: {} }, keyOf: undefined } as unknown as Member
     const begun: Array<Effect.Effect<void>> = []
     const untold = new UntoldReleases(
       member,

@@ -293,15 +293,5 @@ export const layerQuorum = <E, R>(
 ): Layer.Layer<RedisLock, E | InvalidLockOptions, R> =>
   Layer.effect(
     RedisLock,
-    Effect.gen(function* () {
-      const times = yield* valid(checkQuorum(options))
-      const given: unknown = members
-      if (!Array.isArray(given)) {
-        return yield* new InvalidLockOptions({
-          option: "layerQuorum",
-          problem: "its members are not an array of layers"
-        })
-      }
-      return yield* joinQuorum(members, times)
-    })
+    Effect.flatMap(valid(checkQuorum(options)), (times) => joinQuorum(members, times))
   )

@@ -1,11 +1,9 @@
 /**
  * Quorum clients: ordinary clients whose store is a majority of other clients' stores.
  */
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
@@ -14,33 +12,26 @@ import { InvalidLockOptions, LockStoreError } from "../../LockError.ts"
 import { RedisDriverError } from "../../RedisDriver.ts"
 import { clientIn, type LockClient, makeLockClient, type RedisLock } from "../client/LockClient.ts"
 import type { ClientOptions, QuorumTimes } from "../options/ClientOptions.ts"
-import { report } from "../report/defects.ts"
 import { causeText } from "../report/shown.ts"
 import { LockKeys, prefixedLabelKey } from "../store/keys.ts"
-import type { Member } from "../store/quorum/QuorumCall.ts"
-import { QuorumStore } from "../store/quorum/QuorumStore.ts"
-import { AlarmClock, monotonicMillis, reconnecting } from "../time/clock.ts"
+import type { Member, MemberClient } from "../store/quorum/QuorumCall.ts"
+import { makeQuorumStore } from "../store/quorum/QuorumStore.ts"
+import { reconnecting } from "../time/clock.ts"
 
 /** When a member's client closes, the quorum releases its holdings. */
 const makeQuorumClient = Effect.fnUntraced(function* (
   members: ReadonlyArray<Member>,
   times: QuorumTimes,
   options: ClientOptions,
-  /** Runs what outlives the client. */
   outliving?: LockClient["fork"]
 ) {
-  const now = monotonicMillis(yield* Clock.Clock)
-  const context = yield* Effect.context<never>()
-  const alarms = new AlarmClock(now, (defect) => report(context, defect))
-  yield* Effect.forkScoped(alarms.run)
-  const fork = outliving ?? (yield* FiberSet.makeRuntime<never>())
-  const store = new QuorumStore(members, { ...times, ...options }, alarms, now, (effect) => void fork(effect))
-  const client = yield* makeLockClient(store.service, options, true)
-  for (const member of members) member.client?.joinedBy.add(client)
+  const store = yield* makeQuorumStore(members, { ...times, ...options }, outliving)
+  const client = yield* makeLockClient(store, options, true)
+  for (const member of members) member.client.joinedBy.add(client)
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       // also those that have joined since
-      for (const member of members) member.client?.joinedBy.delete(client)
+      for (const member of members) member.client.joinedBy.delete(client)
     })
   )
   return client
@@ -80,8 +71,6 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
       members.map(({ client, name }, i) => ({
         label: `member ${i + 1}`,
         lockName: isShared ? undefined : name,
-        store: client.store,
-        run: client.run,
         client,
         keyOf: isShared ? undefined : mapKeys(joint, name, client.options)
       })),
@@ -138,35 +127,30 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
   layers: ReadonlyArray<Layer.Layer<RedisLock, E, R>>,
   times: QuorumTimes
 ) {
-  if (layers.length === 0) {
-    return yield* new InvalidLockOptions({ option: "layerQuorum", problem: "it needs members: three, or five" })
+  if (!Array.isArray(layers as unknown) || layers.length === 0) {
+    const problem = "it needs members: an array of three layers, or five"
+    return yield* new InvalidLockOptions({ option: "layerQuorum", problem })
   }
   const scope = yield* Effect.scope
-  const clients = yield* Effect.forEach(
-    layers,
-    (layer) => Effect.result(Effect.map(Layer.buildWithScope(layer, scope), (context) => clientIn(context))),
-    { concurrency: "unbounded" }
-  )
-  const invalid = clients.find((client) => Result.isFailure(client) && isInvalidOption(client.failure))
-  if (invalid !== undefined && Result.isFailure(invalid)) return yield* Effect.fail(invalid.failure)
-  const present = clients.filter(Result.isSuccess).map(({ success }) => success)
-  if (present.length <= layers.length / 2) return yield* Effect.fail(tooFew(clients))
-  const first = present[0]!
-  const { keyPrefix } = first.options
+  const building = layers.map((layer) => Effect.map(Layer.buildWithScope(layer, scope), clientIn))
+  const built = yield* Effect.forEach(building, Effect.result, { concurrency: "unbounded" })
+  const failures = built.filter(Result.isFailure).map(({ failure }) => failure)
+  const invalid = failures.find(isInvalidOption)
+  if (invalid !== undefined) return yield* Effect.fail(invalid)
+  const present = built.filter(Result.isSuccess).map(({ success }) => success)
+  if (present.length <= layers.length / 2) return yield* Effect.fail(tooFew(built))
+  const [first] = present
+  const { keyPrefix } = first!.options
   if (present.some(({ options }) => options.keyPrefix !== keyPrefix)) return yield* otherPrefix()
 
-  let quorum: LockClient | undefined
-  const members = yield* Effect.forEach(clients, (client, i) => {
-    const label = `member ${i + 1}`
-    const member = ({ run, store }: Pick<LockClient, "run" | "store">, client?: LockClient): Member => ({
-      label,
-      store,
-      run,
-      client,
-      keyOf: undefined
-    })
-    if (Result.isSuccess(client)) return Effect.succeed(member(client.success, client.success))
-    const late = member(absent(client.failure, first.store))
+  const members = built.map((client, i): Member => ({
+    label: `member ${i + 1}`,
+    client: Result.getOrElse(client, (failure) => absent(failure, first!.store)),
+    keyOf: undefined
+  }))
+  for (const [i, member] of members.entries()) {
+    const client = built[i]!
+    if (Result.isSuccess(client)) continue
     const told = new Set<string>()
     /** Logs each reason once. */
     const missing = (failure: E) =>
@@ -176,24 +160,20 @@ export const joinQuorum = Effect.fnUntraced(function* <E, R>(
         told.add(reason)
         return Effect.logWarning("One server of the quorum cannot be reached yet.", failure)
       })
-    const join = Layer.buildWithScope(layers[i]!, scope).pipe(
+    const join = building[i]!.pipe(
       Effect.tapError((failure) => (isInvalidOption(failure) ? Effect.void : missing(failure))),
       Effect.retry({ schedule: reconnecting, while: (failure) => !isInvalidOption(failure) }),
-      Effect.map(clientIn),
       Effect.filterOrFail(({ options }) => options.keyPrefix === keyPrefix, otherPrefix),
       Effect.map((client) => {
-        late.store = client.store
-        late.run = client.run
-        late.client = client
-        if (quorum !== undefined) client.joinedBy.add(quorum)
+        for (const quorum of member.client.joinedBy) client.joinedBy.add(quorum)
+        member.client = client
       }),
       Effect.catch((failure) => Effect.logError("One server of the quorum cannot join.", failure))
     )
     const joining = Effect.andThen(missing(client.failure), Effect.forkScoped(join))
-    return Effect.as(Effect.annotateLogs(joining, { member: label }), late)
-  })
-  quorum = yield* makeQuorumClient(members, times, first.options)
-  return quorum
+    yield* Effect.annotateLogs(joining, { member: member.label })
+  }
+  return yield* makeQuorumClient(members, times, first!.options)
 })
 
 /** An invalid option does not become valid later. */
@@ -218,21 +198,25 @@ const tooFew = <A, E>(clients: ReadonlyArray<Result.Result<A, E>>): E => {
   }) as E & RedisDriverError
 }
 
-/** A member that is not connected yet: it refuses everything, and is otherwise like another member. */
-const absent = (cause: unknown, other: LockClient["store"]): Pick<LockClient, "run" | "store"> => {
+/** What stands for a member's client until it is connected: it refuses everything, and is otherwise like another member's. */
+const absent = (cause: unknown, other: LockClient["store"]): MemberClient => {
   const missing = (operation: string, lock: string) =>
     new LockStoreError({ operation, lock, reason: "NotConnected", cause })
-  const store: LockClient["store"] = {
-    subscribe: (channel) => Stream.fail(missing("subscribe", channel)),
-    scan: (pattern) => Stream.fail(missing("scan", pattern)),
-    publish: other.publish,
-    slot: (key) => other.slot(key),
-    commandLifeMillis: other.commandLifeMillis,
-    commandTimeoutMillis: other.commandTimeoutMillis,
-    serverMicros: () => undefined,
-    longestSince: () => Number.POSITIVE_INFINITY,
-    handsOver: false,
-    invalidations: Stream.fail(missing("tracking", ""))
+  return {
+    store: {
+      subscribe: (channel) => Stream.fail(missing("subscribe", channel)),
+      scan: (pattern) => Stream.fail(missing("scan", pattern)),
+      publish: other.publish,
+      slot: (key) => other.slot(key),
+      commandLifeMillis: other.commandLifeMillis,
+      commandTimeoutMillis: other.commandTimeoutMillis,
+      serverMicros: () => undefined,
+      longestSince: () => Number.POSITIVE_INFINITY,
+      handsOver: false,
+      invalidations: Stream.fail(missing("tracking", ""))
+    },
+    run: ({ keys, operation }) => Effect.fail(missing(operation.name, keys[0]!)),
+    hasGivenBack: () => false,
+    joinedBy: new Set()
   }
-  return { store, run: ({ keys, operation }) => Effect.fail(missing(operation.name, keys[0]!)) }
 }

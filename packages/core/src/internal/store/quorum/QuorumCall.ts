@@ -1,6 +1,7 @@
 /**
  * The members of a quorum, and one command to all of them.
  */
+import type * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { LockStoreError } from "../../../LockError.ts"
 import type { Cancellable } from "../../../RedisDriver.ts"
@@ -9,33 +10,32 @@ import type { Alarm, AlarmClock } from "../../time/clock.ts"
 import { failureOf } from "../commands.ts"
 import { StoreCommand } from "../operations/StoreOperation.ts"
 import { start } from "../startable.ts"
-import type { Store } from "../Store.ts"
 
 export type Outcome<A> = Exit.Exit<A, LockStoreError>
 
 /** The outcomes so far, by member; undefined for a member that has not answered. */
 export type Outcomes<A> = ReadonlyArray<Outcome<A> | undefined>
 
+/** What a quorum asks of a member's client. */
+export type MemberClient = Pick<LockClient, "run" | "store" | "joinedBy" | "hasGivenBack">
+
 export interface Member {
   /** Its name in messages if its store has no address. */
   readonly label: string
   /** The lock's name there, if it differs between members. */
   readonly lockName?: string | undefined
-  /** Replaced, with `run` and `client`, when a server that could not be reached at first has joined. */
-  store: Omit<Store, "run">
-  run: Store["run"]
-  /** Its client; undefined before it has joined. */
-  client?: LockClient | undefined
+  /** Its client; until a server that cannot be reached at first has joined, what refuses everything. */
+  client: MemberClient
   /** Maps a key or channel of the quorum's lock to this member's; undefined if they are the same. */
   readonly keyOf: ((key: string) => string) | undefined
 }
 
-/** How many members are a majority: any two majorities have one in common. */
-export const majorityOf = (members: ReadonlyArray<Member>): number => Math.floor(members.length / 2) + 1
+/** How many are a majority of the members, or of their outcomes: any two majorities have one in common. */
+export const majorityOf = ({ length }: ReadonlyArray<unknown>): number => Math.floor(length / 2) + 1
 
 /** What a member is called in messages. */
-export const memberText = ({ label, lockName, store }: Member): string => {
-  const place = store.address?.() ?? label
+export const memberText = ({ client, label, lockName }: Member): string => {
+  const place = client.store.address?.() ?? label
   return lockName === undefined ? place : `${place} ("${lockName}")`
 }
 
@@ -48,14 +48,15 @@ export const commandAt = <A>({ keyOf }: Member, asked: StoreCommand<A>): StoreCo
 /** The outcome of a member whose answer was given up: the command may still take effect there. */
 const unread: Outcome<never> = Exit.interrupt()
 
+type Conclusion<A> = Effect.Effect<A, LockStoreError>
+
 /** What is sent, what decides it, and what follows. */
-interface CallSteps<A, B> {
+interface CallSteps<A> {
   readonly command: StoreCommand<A>
   readonly timeoutMillis: number
   /** The conclusion from what has come in; undefined while more must come. */
-  readonly conclude: (outcomes: Outcomes<A>, isLast: boolean) => B | undefined
-  readonly onDecided: (conclusion: B) => void
-  /** Called when every member has answered, or was given up. */
+  readonly conclude: (outcomes: Outcomes<A>) => Conclusion<A> | undefined
+  /** Called when every member has answered, or was given up: before the conclusion, if none was reached until then. */
   readonly onSettled: (outcomes: ReadonlyArray<Outcome<A>>) => void
 }
 
@@ -63,7 +64,7 @@ interface CallSteps<A, B> {
  * One command to all members at once, each with the same time to answer. It is decided as soon as the outcomes so far suffice,
  * and settled when every member has one.
  */
-export class QuorumCall<A, B> implements Alarm {
+export class QuorumCall<A> implements Alarm, Cancellable {
   due = 0
   heapIndex = -1
   readonly #members: ReadonlyArray<Member>
@@ -71,30 +72,28 @@ export class QuorumCall<A, B> implements Alarm {
   readonly #timeoutMillis: number
   /** Undefined once the call is settled, like what follows. */
   #command: StoreCommand<A> | undefined
-  #conclude: CallSteps<A, B>["conclude"] | undefined
-  #onDecided: CallSteps<A, B>["onDecided"] | undefined
-  #onSettled: CallSteps<A, B>["onSettled"] | undefined
+  #conclude: CallSteps<A>["conclude"] | undefined
+  #onSettled: CallSteps<A>["onSettled"] | undefined
+  #resume: ((conclusion: Conclusion<A>) => void) | undefined
   readonly #outcomes: Array<Outcome<A> | undefined>
   readonly #sent: Array<Cancellable | undefined>
-  /** The fewest outcomes that can decide it: enough to keep the others from being a majority. */
-  readonly #fewest: number
   #pending: number
   #isDecided = false
 
   constructor(
     members: ReadonlyArray<Member>,
     alarms: AlarmClock,
-    { command, conclude, onDecided, onSettled, timeoutMillis }: CallSteps<A, B>
+    { command, conclude, onSettled, timeoutMillis }: CallSteps<A>,
+    resume: (conclusion: Conclusion<A>) => void
   ) {
     this.#members = members
     this.#alarms = alarms
     this.#command = command
     this.#timeoutMillis = timeoutMillis
     this.#conclude = conclude
-    this.#onDecided = onDecided
     this.#onSettled = onSettled
+    this.#resume = resume
     this.#pending = members.length
-    this.#fewest = members.length - majorityOf(members) + 1
     this.#outcomes = members.map(() => undefined)
     this.#sent = members.map(() => undefined)
   }
@@ -103,37 +102,36 @@ export class QuorumCall<A, B> implements Alarm {
     return this.#pending === 0
   }
 
-  start(now: number): void {
+  start(now: number): this {
     const command = this.#command!
-    const sent = this.#sent
     this.#alarms.set(this, now + this.#timeoutMillis)
     for (let i = 0; i < this.#members.length; i++) {
       const member = this.#members[i]!
-      const asked = start(member.run(commandAt(member, command)), (exit) => this.#settle(i, exit))
-      if (this.#pending > 0) sent[i] = asked
+      const asked = start(member.client.run(commandAt(member, command)), (exit) => this.#settle(i, exit))
+      if (this.#pending > 0) this.#sent[i] = asked
     }
+    return this
   }
 
   #settle(i: number, outcome: Outcome<A>): void {
     const outcomes = this.#outcomes
     if (outcomes[i] !== undefined) return
     outcomes[i] = outcome
-    const isLast = --this.#pending === 0
+    this.#pending--
     const conclude = this.#conclude!
-    const onDecided = this.#onDecided!
     const onSettled = this.#onSettled!
-    if (isLast) {
+    const resume = this.#resume!
+    if (this.isSettled) {
       this.#letGo()
       // before the caller goes on, and perhaps releases what it was denied
       onSettled(outcomes as ReadonlyArray<Outcome<A>>)
     }
-    if (!this.#isDecided && (this.#members.length - this.#pending >= this.#fewest || isLast)) {
-      const conclusion = conclude(outcomes, isLast)
-      if (conclusion !== undefined) {
-        this.#isDecided = true
-        onDecided(conclusion)
-      }
-    }
+    // while a majority is pending, nothing can be decided
+    if (this.#isDecided || this.#pending >= majorityOf(outcomes)) return
+    const conclusion = conclude(outcomes)
+    if (conclusion === undefined) return
+    this.#isDecided = true
+    resume(conclusion)
   }
 
   /**
@@ -142,7 +140,7 @@ export class QuorumCall<A, B> implements Alarm {
    */
   #letGo(): void {
     this.#alarms.cancel(this)
-    this.#command = this.#conclude = this.#onDecided = this.#onSettled = undefined
+    this.#command = this.#conclude = this.#onSettled = this.#resume = undefined
     this.#sent.fill(undefined)
   }
 
@@ -153,10 +151,8 @@ export class QuorumCall<A, B> implements Alarm {
 
   /** The timeout is over: members without a reply count as failed. */
   ring(): void {
-    const command = this.#command
-    if (command === undefined) return
     const late = new Error(`no answer within the member timeout of ${Math.round(this.#timeoutMillis)} ms`)
-    this.#settleRest(Exit.fail(failureOf(command, "TimedOut", late)))
+    this.#settleRest(Exit.fail(failureOf(this.#command!, "TimedOut", late)))
   }
 
   /** Gives up the remaining replies. */
@@ -165,11 +161,9 @@ export class QuorumCall<A, B> implements Alarm {
   }
 
   #settleRest(outcome: Outcome<A>): void {
-    const outcomes = this.#outcomes
-    const sent = this.#sent
-    for (let i = 0; i < outcomes.length; i++) {
-      if (outcomes[i] !== undefined) continue
-      sent[i]?.cancel()
+    for (let i = 0; i < this.#members.length; i++) {
+      if (this.#outcomes[i] !== undefined) continue
+      this.#sent[i]?.cancel()
       this.#settle(i, outcome)
     }
   }

@@ -30,7 +30,6 @@ export class TokenBound {
 
   /** Adds the bound to an acquisition whose token can have one. */
   add<A>(command: StoreCommand<A>): StoreCommand<A> {
-    if (command.operation.boundAt === undefined) return command
     const now = this.#now()
     if (this.#lead === undefined || now >= this.#lookedAt + lookMillis) {
       const clock = this.highestClock(command.keys[0]!)
@@ -49,7 +48,7 @@ export class TokenBound {
   highestClock(key: string): number | undefined {
     let highest: number | undefined
     for (const member of this.#members) {
-      const micros = member.store.serverMicros(keyAt(member, key))
+      const micros = member.client.store.serverMicros(keyAt(member, key))
       if (micros !== undefined && (highest === undefined || micros > highest)) highest = micros
     }
     return highest

@@ -1,32 +1,13 @@
 /**
- * Members that are behind: at which a command may still take effect, or of which a release is still to be told.
+ * Members that are behind: those that are still to be told of releases.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import { LockStoreError } from "../../../LockError.ts"
-import { ExpiringMap } from "../../time/ExpiringMap.ts"
-import { firstPauseMillis, isFinal, longestPauseMillis, mayHaveRun } from "../failures.ts"
+import { firstPauseMillis, isFinal, longestPauseMillis } from "../failures.ts"
 import { keepingPlace } from "../operations/readWriteLock.ts"
 import type { StoreCommand } from "../operations/StoreOperation.ts"
-import { commandAt, type Member, type Outcome } from "./QuorumCall.ts"
-
-/** Commands that failed at some members with unknown outcome, by owner: they may take effect there for as long as a command lives. */
-export class UnsettledCommands extends ExpiringMap<ReadonlyArray<number>> {
-  /** Notes the outcomes of a command that has settled. */
-  note(owner: string, outcomes: ReadonlyArray<Outcome<unknown>>, members: ReadonlyArray<Member>, now: number): void {
-    let unknown: Array<number> | undefined
-    let lifeMillis = 0
-    for (let i = 0; i < outcomes.length; i++) {
-      const outcome = outcomes[i]!
-      if (Exit.isSuccess(outcome) || !mayHaveRun(outcome.cause)) continue
-      ;(unknown ??= []).push(i)
-      lifeMillis = Math.max(lifeMillis, members[i]!.store.commandLifeMillis)
-    }
-    if (unknown === undefined) return
-    this.set(owner, unknown, now + lifeMillis, now)
-  }
-}
+import { commandAt, type Member } from "./QuorumCall.ts"
 
 /** A limit to the memory that they take, and to what is sent to a member that has come back. */
 const most = 5000
@@ -105,7 +86,7 @@ export class UntoldReleases {
     const member = this.#member
     return Effect.matchCause(
       // a member that has joined meanwhile has another store
-      Effect.suspend(() => member.run(commandAt(member, release.command))),
+      Effect.suspend(() => member.client.run(commandAt(member, release.command))),
       {
         onSuccess: () => true,
         onFailure: (cause) => {

@@ -3,7 +3,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Exit from "effect/Exit"
-import { LockStoreError, QuorumNotReached, type StoreReason } from "../../../LockError.ts"
+import { LockStoreError, QuorumNotReached } from "../../../LockError.ts"
 import { mayHaveRun } from "../failures.ts"
 import type { AcquireReply, Denial, QuorumRule, StoreCommand } from "../operations/StoreOperation.ts"
 import { commandAt, majorityOf, type Member, memberText, type Outcome, type Outcomes } from "./QuorumCall.ts"
@@ -23,25 +23,20 @@ export type Vote =
   /** A majority has granted; `onRecord` of them know this token. */
   | { readonly _tag: "Won"; readonly token: number; readonly onRecord: number }
   /** Somebody else has a majority, or nobody. */
-  | {
-      readonly _tag: "Lost"
-      readonly remaining: number
-      readonly owner: string
-      /** Whether some member may have granted it. */
-      readonly isPartial: boolean
-      /** Whether nobody is known to have a majority, so that asking again soon may help. */
-      readonly isSplit: boolean
-    }
+  | { readonly _tag: "Lost"; readonly denial: Denial }
   /** There is no majority that answers. */
   | { readonly _tag: "Failed"; readonly acquired: number }
 
-/** The decision of a majority, undefined while it can still change. A reader under its own write lock gets that lock's token. */
+/**
+ * The decision of a majority, undefined while it can still change. A reader under its own write lock gets that lock's token. The longest
+ * pause is for when nobody is known to have a majority, so that asking again soon may help.
+ */
 export const countVotes = (
   outcomes: Outcomes<AcquireReply>,
-  required: number,
-  isLast: boolean,
-  writerToken: number | undefined
+  writerToken: number | undefined,
+  longestPauseMillis: number
 ): Vote | undefined => {
+  const required = majorityOf(outcomes)
   let granted = 0
   let failed = 0
   /** How many of the failures may have granted it. */
@@ -70,7 +65,7 @@ export const countVotes = (
   }
   if (granted + pending >= required) return undefined
   if (failed > outcomes.length - required) {
-    return isLast ? { _tag: "Failed", acquired: granted } : undefined
+    return pending === 0 ? { _tag: "Failed", acquired: granted } : undefined
   }
   const { holder, remaining, votes } = holderOf(denialsIn(outcomes))
   const hasMajority = votes >= required
@@ -81,7 +76,10 @@ export const countVotes = (
   const isSplit = !hasMajority && granted + failed + pending > 0
   // after a split vote too, whose denial comes with a pause
   const isPartial = isSplit || granted + unknown + pending > 0
-  return { _tag: "Lost", remaining, owner: holder, isPartial, isSplit }
+  const denial = isSplit
+    ? { remaining: 0, owner: holder, isPartial, pauseMillis: Math.random() * longestPauseMillis }
+    : { remaining, owner: holder, isPartial, pauseMillis: 0 }
+  return { _tag: "Lost", denial }
 }
 
 /** The holder that most members name, and how long the first of all holders still has. */
@@ -99,14 +97,11 @@ const holderOf = (denials: ReadonlyArray<Denial>) => {
 }
 
 /** The reply on which a majority agrees, to anything but an acquisition; undefined while there is none. */
-export const decide = <A>(
-  rule: QuorumRule<A>,
-  outcomes: Outcomes<A>,
-  required: number,
-  isLast: boolean
-): A | undefined => {
+export const decide = <A>(rule: QuorumRule<A>, outcomes: Outcomes<A>): A | undefined => {
+  const isLast = !outcomes.includes(undefined)
   if (!isLast && rule.waitsForAll === true) return undefined
   const replies = repliesIn(outcomes)
+  const required = majorityOf(outcomes)
   return replies.length < required ? undefined : rule.combine(replies, { members: outcomes.length, required, isLast })
 }
 
@@ -119,7 +114,7 @@ export const withGivenBack = <A>(
   outcomes.map((outcome, i) => {
     const member = members[i]!
     const isDenied = outcome !== undefined && Exit.isSuccess(outcome) && Number(outcome.value) < 1
-    return isDenied && member.client?.hasGivenBack(commandAt(member, release)) === true ? givenBack : outcome
+    return isDenied && member.client.hasGivenBack(commandAt(member, release)) ? givenBack : outcome
   })
 
 /** A release replies a number. */
@@ -138,26 +133,26 @@ export const notReached = (
 ): Exit.Exit<never, LockStoreError> => {
   const name = keys[0]!
   const required = majorityOf(members)
-  const passing: Array<StoreReason> = []
-  const lasting: Array<StoreReason> = []
-  let mayHaveRun = acquired + ran > 0
-  const failures = outcomes.flatMap((outcome, i) => {
-    if (outcome === undefined || Exit.isSuccess(outcome)) return []
-    const failure = failureAt(outcome, name)
-    const { cause, found, isOutcomeUnknown, isTransient, reason } = failure
-    mayHaveRun ||= isOutcomeUnknown
-    ;(isTransient ? passing : lasting).push(reason)
-    // the text of the reason is said once for all members
-    const message = cause instanceof Error && found === undefined ? cause.message : failure.message
-    return [{ member: memberText(members[i]!), reason, message }]
-  })
+  const failed = outcomes.flatMap((outcome, i) =>
+    outcome === undefined || Exit.isSuccess(outcome)
+      ? []
+      : [{ member: memberText(members[i]!), error: errorOf(outcome.cause, name) }]
+  )
   // without the members whose failures pass there is no majority, or without the others
-  const [reason = "Failed"] = lasting.length > members.length - required ? lasting : [...passing, ...lasting]
+  const isLasting = failed.filter(({ error }) => !error.isTransient).length > members.length - required
+  const decisive = failed.find(({ error }) => error.isTransient !== isLasting) ?? failed[0]
+  const mayHaveRun = acquired + ran > 0 || failed.some(({ error }) => error.isOutcomeUnknown)
+  const failures = failed.map(({ member, error: { cause, found, message, reason } }) => ({
+    member,
+    reason,
+    // the text of the reason is said once for all members
+    message: cause instanceof Error && found === undefined ? cause.message : message
+  }))
   return Exit.fail(
     new LockStoreError({
       operation: operation.name,
       lock: name,
-      reason,
+      reason: decisive?.error.reason ?? "Failed",
       ...(mayHaveRun ? { mayHaveRun } : undefined),
       cause: new QuorumNotReached({ lock: name, acquired, required, members: members.length, failures })
     })
@@ -165,9 +160,9 @@ export const notReached = (
 }
 
 /** What went wrong at a member. */
-const failureAt = (exit: Exit.Failure<unknown, LockStoreError>, name: string): LockStoreError => {
-  const cause = Cause.squash(exit.cause)
-  return cause instanceof LockStoreError
-    ? cause
-    : new LockStoreError({ operation: "run", lock: name, reason: "Failed", cause })
+const errorOf = (cause: Cause.Cause<LockStoreError>, name: string): LockStoreError => {
+  const error = Cause.squash(cause)
+  return error instanceof LockStoreError
+    ? error
+    : new LockStoreError({ operation: "run", lock: name, reason: "Failed", cause: error })
 }
