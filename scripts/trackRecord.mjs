@@ -1429,8 +1429,8 @@ const fixes = {
   },
   "never-completed": {
     file: "packages/core/src/Singleton.ts",
-    fixed: 'Effect.retry(warned, Schedule.spaced("30 seconds"))',
-    broken: "completed"
+    fixed: 'Effect.retry(Schedule.spaced("30 seconds"))',
+    broken: "Effect.retry({ times: 0 })"
   },
   "refused-result": {
     file: `${internal}/coordination/record.ts`,

@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 import { release } from "../../packages/core/dist/internal/store/operations/lock.js"
 import { LockKeys } from "../../packages/core/dist/internal/store/keys.js"
 import type { Member } from "../../packages/core/dist/internal/store/quorum/QuorumCall.js"
-import { UntoldReleases } from "../../packages/core/dist/internal/store/quorum/stragglers.js"
+import { tellingLater } from "../../packages/core/dist/internal/store/quorum/stragglers.js"
 import { background } from "../kit/background.ts"
 import { test } from "../kit/test.ts"
 
@@ -27,13 +27,13 @@ const makeUntold = (answer: (owner: string) => Effect.Effect<number, LockStoreEr
       })
     const member = { label: "member 1", client: { run, store: {} }, keyOf: undefined } as unknown as Member
     const begun: Array<Effect.Effect<void>> = []
-    const untold = new UntoldReleases(
+    const tellLater = tellingLater(
       member,
       () => clock.currentTimeMillisUnsafe(),
       (effect) => void begun.push(effect)
     )
     const add = (owner: string, until: number, from = 0, mayBeNothing = false) =>
-      untold.add({ command: release(new LockKeys("a"), owner, "PUBLISH"), from, until, mayBeNothing })
+      tellLater({ command: release(new LockKeys("a"), owner, "PUBLISH"), from, until, mayBeNothing })
     return { add, asked, begun }
   })
 

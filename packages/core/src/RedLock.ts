@@ -5,7 +5,6 @@
  */
 import type * as Duration from "effect/Duration"
 import { lockOf } from "./internal/locks/LockImpl.ts"
-import { checkQuorum } from "./internal/options/ClientOptions.ts"
 import { RedLockImpl } from "./internal/locks/RedLockImpl.ts"
 import type { QuorumOptions, TimeOptions } from "./AcquireOptions.ts"
 import type { Lock } from "./Lock.ts"
@@ -85,6 +84,6 @@ export const make = <
   options?: RedLockOptions<WaitTime>
 ): Lock<R, E | TimeoutOf<WaitTime> | QuorumNotReached, T> => {
   const given: ReadonlyArray<Lock<R, E, any>> = Array.isArray(members) ? members : []
-  const lock: Lock<R, any, any> = new RedLockImpl<R, E>(given.map(lockOf<R, E, bigint>), options, checkQuorum(options))
+  const lock: Lock<R, any, any> = new RedLockImpl<R, E>(given.map(lockOf<R, E, bigint>), options)
   return lock
 }

@@ -108,28 +108,26 @@ export const layer = <A, E, R>(
 
 const run = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>, options: SingletonOptions | undefined) => {
   const election = electionOf(name)
-  const completed = Effect.flatMap(LeaderElection.currentLeadership(election), ({ proclaim }) => proclaim("Completed"))
+  const annotated = Effect.annotateLogs({ singleton: name })
   let hasCompleted = false
   const work = Effect.tap(effect, () => Effect.sync(() => (hasCompleted = true)))
   const once = Effect.suspend(() => (hasCompleted ? Effect.void : work))
-  const warned = Effect.tapErrorTag(completed, "LockStoreError", (error) =>
-    Effect.annotateLogs(
-      Effect.logWarning(
-        "A singleton has completed, but Redis has not recorded that yet; the write is repeated.",
-        error
-      ),
-      { singleton: name }
-    )
+  const told = LeaderElection.currentLeadership(election).pipe(
+    Effect.flatMap(({ proclaim }) => proclaim("Completed")),
+    Effect.tapErrorTag("LockStoreError", (error) => {
+      const problem = "A singleton has completed, but Redis has not recorded that yet; the write is repeated."
+      return annotated(Effect.logWarning(problem, error))
+    }),
+    Effect.retry(Schedule.spaced("30 seconds")),
+    Effect.ignore
   )
-  const told = Effect.ignore(Effect.retry(warned, Schedule.spaced("30 seconds")))
   const body = Effect.andThen(once, Effect.andThen(told, Effect.never))
   return LeaderElection.whileLeader(body, election, { proclaim: "Running" }).pipe(
     Effect.sandbox,
     // not reached where it is interrupted from outside, as the layer closes
     Effect.tapError((cause) =>
-      Effect.annotateLogs(
-        Effect.logError("A singleton or its election has failed; the process that is elected next runs it.", cause),
-        { singleton: name }
+      annotated(
+        Effect.logError("A singleton or its election has failed; the process that is elected next runs it.", cause)
       )
     ),
     Effect.retry(options?.restart ?? restarting),

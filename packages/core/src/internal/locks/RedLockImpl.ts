@@ -2,13 +2,13 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import type * as Scope from "effect/Scope"
-import type { AcquireOptions } from "../../AcquireOptions.ts"
+import type { AcquireOptions, QuorumOptions } from "../../AcquireOptions.ts"
 import { InvalidLockOptions, LockStoreError, QuorumNotReached } from "../../LockError.ts"
 import type { RedisLock } from "../../RedisLock.ts"
 import { resolveAt, type Resolved } from "../client/LockClient.ts"
 import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
 import { type Invalid, isInvalid, refuseMinHold, timesOf } from "../options/acquireOptions.ts"
-import type { QuorumTimes } from "../options/ClientOptions.ts"
+import { checkQuorum, type QuorumTimes } from "../options/ClientOptions.ts"
 import { combinedName, type NamedMember, quorumClient } from "../quorum/quorumClient.ts"
 import { type AnyLock, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
 import { LockImpl, noQuorum } from "./LockImpl.ts"
@@ -19,15 +19,13 @@ import { LockImpl, noQuorum } from "./LockImpl.ts"
 export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
   /** Single locks, unless it is invalid. */
   readonly #members: ReadonlyArray<AnyLock<R, E, bigint>>
+  declare readonly options: (AcquireOptions & QuorumOptions) | undefined
   readonly #times: QuorumTimes | InvalidLockOptions
   /** Its client and keys, once they no longer depend on the caller's context. */
   #known: Resolved | Invalid | undefined = undefined
 
-  constructor(
-    members: ReadonlyArray<AnyLock<R, E, bigint>>,
-    options: AcquireOptions | undefined,
-    times: QuorumTimes | InvalidLockOptions
-  ) {
+  constructor(members: ReadonlyArray<AnyLock<R, E, bigint>>, options: (AcquireOptions & QuorumOptions) | undefined) {
+    const times = checkQuorum(options)
     const invalid = isInvalid(times) ? times : problemOfMembers(members)
     const [first] = members
     const name = first === undefined ? "RedLock" : combinedName(members.map(({ name }) => name))
@@ -41,7 +39,7 @@ export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
   }
 
   override provide(service: RedisLock["Service"]): RedLockImpl<Exclude<R, RedisLock>, E> {
-    return new RedLockImpl(provideUnbound(this.#members, service), this.options, this.#times)
+    return new RedLockImpl(provideUnbound(this.#members, service), this.options)
   }
 
   override resolve(fiber: Fiber<unknown, unknown>): Resolved | Invalid {

@@ -70,15 +70,15 @@ export class QuorumCall<A> implements Alarm, Cancellable {
   readonly #members: ReadonlyArray<Member>
   readonly #alarms: AlarmClock
   readonly #timeoutMillis: number
+  /** Undefined once the call is decided, or its caller has given up. */
+  #conclude: CallSteps<A>["conclude"] | undefined
   /** Undefined once the call is settled, like what follows. */
   #command: StoreCommand<A> | undefined
-  #conclude: CallSteps<A>["conclude"] | undefined
   #onSettled: CallSteps<A>["onSettled"] | undefined
   #resume: ((conclusion: Conclusion<A>) => void) | undefined
   readonly #outcomes: Array<Outcome<A> | undefined>
   readonly #sent: Array<Cancellable | undefined>
   #pending: number
-  #isDecided = false
 
   constructor(
     members: ReadonlyArray<Member>,
@@ -118,7 +118,7 @@ export class QuorumCall<A> implements Alarm, Cancellable {
     if (outcomes[i] !== undefined) return
     outcomes[i] = outcome
     this.#pending--
-    const conclude = this.#conclude!
+    const conclude = this.#conclude
     const onSettled = this.#onSettled!
     const resume = this.#resume!
     if (this.isSettled) {
@@ -127,10 +127,10 @@ export class QuorumCall<A> implements Alarm, Cancellable {
       onSettled(outcomes as ReadonlyArray<Outcome<A>>)
     }
     // while a majority is pending, nothing can be decided
-    if (this.#isDecided || this.#pending >= majorityOf(outcomes)) return
-    const conclusion = conclude(outcomes)
+    if (this.#pending >= majorityOf(outcomes)) return
+    const conclusion = conclude?.(outcomes)
     if (conclusion === undefined) return
-    this.#isDecided = true
+    this.#conclude = undefined
     resume(conclusion)
   }
 
@@ -170,7 +170,7 @@ export class QuorumCall<A> implements Alarm, Cancellable {
 
   /** The caller has given up. */
   cancel(): void {
-    this.#isDecided = true
+    this.#conclude = undefined
     this.#alarms.cancel(this)
     for (const sent of this.#sent) sent?.cancel()
   }

@@ -32,7 +32,7 @@ import {
 import { fromCallback } from "../startable.ts"
 import type { Store } from "../Store.ts"
 import { keyAt, majorityOf, type Member, memberText, type Outcome, type Outcomes, QuorumCall } from "./QuorumCall.ts"
-import { UntoldReleases } from "./stragglers.ts"
+import { tellingLater } from "./stragglers.ts"
 import { TokenBound } from "./TokenBound.ts"
 import { countVotes, decide, denialsIn, notReached, repliesIn, withGivenBack } from "./votes.ts"
 
@@ -60,8 +60,7 @@ export const makeQuorumStore = Effect.fnUntraced(function* (
 
   const required = majorityOf(members)
   const tokenBound = new TokenBound(members, now)
-  /** By member. */
-  const untold = members.map((member) => new UntoldReleases(member, now, fork))
+  const tellLater = members.map((member) => tellingLater(member, now, fork))
   /** Acquisitions that are decided but that some members have not answered yet, by owner. */
   const unanswered = new Map<string, QuorumCall<AcquireReply>>()
   /** Members at which an acquisition that has failed there may still take effect, by owner. */
@@ -121,7 +120,7 @@ export const makeQuorumStore = Effect.fnUntraced(function* (
       const from = isUnsettled ? late.until + 1 : releasedAt
       // what takes effect late also ends late
       const until = Math.max(overAt, from) + member.client.store.commandLifeMillis
-      untold[i]!.add({ command, from, until, mayBeNothing: isUnsettled })
+      tellLater[i]!({ command, from, until, mayBeNothing: isUnsettled })
     }
   }
 

@@ -19,9 +19,9 @@ export class TokenBound {
   readonly #now: () => number
   /** How long acquisitions took of late, milliseconds: the longest, which fades as others follow. */
   #acquireMillis = 0
-  #lookedAt = 0
+  #lookedAt = Number.NEGATIVE_INFINITY
   /** By how much the highest of the members' clocks was ahead of ours at the last look, microseconds. */
-  #lead: number | undefined
+  #lead = 0
 
   constructor(members: ReadonlyArray<Member>, now: () => number) {
     this.#members = members
@@ -31,13 +31,15 @@ export class TokenBound {
   /** Adds the bound to an acquisition whose token can have one. */
   add<A>(command: StoreCommand<A>): StoreCommand<A> {
     const now = this.#now()
-    if (this.#lead === undefined || now >= this.#lookedAt + lookMillis) {
+    if (now >= this.#lookedAt + lookMillis) {
       const clock = this.highestClock(command.keys[0]!)
       if (clock === undefined) return command
       this.#lookedAt = now
       this.#lead = clock - now * 1000
     }
-    return withTokenAtLeast(command, Math.floor(this.#lead + now * 1000 + this.#margin))
+    // by so much the members' clocks may have gone on when they run what is sent now
+    const margin = Math.min(marginMicros + this.#acquireMillis * 1000, longestMarginMicros)
+    return withTokenAtLeast(command, Math.floor(this.#lead + now * 1000 + margin))
   }
 
   took(millis: number): void {
@@ -52,10 +54,5 @@ export class TokenBound {
       if (micros !== undefined && (highest === undefined || micros > highest)) highest = micros
     }
     return highest
-  }
-
-  /** By how much the members' clocks may have gone on when they run what is sent now, microseconds. */
-  get #margin(): number {
-    return Math.min(marginMicros + this.#acquireMillis * 1000, longestMarginMicros)
   }
 }

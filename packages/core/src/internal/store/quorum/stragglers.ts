@@ -29,73 +29,63 @@ interface UntoldRelease {
 }
 
 /**
- * The releases of which one member is still to be told. While it does not answer, one of them is sent at a time, and soon once a second
- * only, however many there are. When it has answered, the others follow.
+ * Tells one member of releases later. While it does not answer, one of them is sent at a time, and soon once a second only, however many
+ * there are. When it has answered, the others follow.
  */
-export class UntoldReleases {
-  readonly #member: Member
-  readonly #now: () => number
-  readonly #fork: (effect: Effect.Effect<void>) => void
-  #releases: Array<UntoldRelease> = []
-  #isTelling = false
-
-  constructor(member: Member, now: () => number, fork: (effect: Effect.Effect<void>) => void) {
-    this.#member = member
-    this.#now = now
-    this.#fork = fork
-  }
-
-  add(release: UntoldRelease): void {
-    if (this.#releases.length >= most) {
-      const byWorth = (a: UntoldRelease, b: UntoldRelease) =>
-        Number(a.mayBeNothing) - Number(b.mayBeNothing) || b.until - a.until
-      this.#releases = this.#releases.toSorted(byWorth).slice(0, mostKept)
-    }
-    this.#releases.push({ ...release, command: keepingPlace(release.command) })
-    if (this.#isTelling) return
-    this.#isTelling = true
-    this.#fork(this.#tell(1, firstPauseMillis))
-  }
+export const tellingLater = (
+  member: Member,
+  now: () => number,
+  fork: (effect: Effect.Effect<void>) => void
+): ((release: UntoldRelease) => void) => {
+  let untold: Array<UntoldRelease> = []
+  let isTelling = false
 
   /** Sends up to `atOnce` of them at a time until none is left. */
-  #tell(atOnce: number, pauseMillis: number): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      const now = this.#now()
+  const tell = (atOnce: number, pauseMillis: number): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const at = now()
       const due: Array<UntoldRelease> = []
       const others: Array<UntoldRelease> = []
-      for (const release of this.#releases) {
-        if (release.until <= now) continue
-        if (release.from <= now && due.length < atOnce) due.push(release)
+      for (const release of untold) {
+        if (release.until <= at) continue
+        if (release.from <= at && due.length < atOnce) due.push(release)
         else others.push(release)
       }
-      this.#releases = others
-      this.#isTelling = due.length + others.length > 0
-      if (!this.#isTelling) return Effect.void
-      return Effect.flatMap(
-        Effect.forEach(due, (release) => this.#send(release), { concurrency: "unbounded" }),
-        (told) =>
-          told.includes(true) && !told.includes(false)
-            ? this.#tell(mostAtOnce, firstPauseMillis)
-            : Effect.delay(this.#tell(1, Math.min(2 * pauseMillis, longestPauseMillis)), pauseMillis)
+      untold = others
+      isTelling = due.length + others.length > 0
+      if (!isTelling) return Effect.void
+      return Effect.flatMap(Effect.forEach(due, send, { concurrency: "unbounded" }), (told) =>
+        told.includes(true) && !told.includes(false)
+          ? tell(mostAtOnce, firstPauseMillis)
+          : Effect.delay(tell(1, Math.min(2 * pauseMillis, longestPauseMillis)), pauseMillis)
       )
     })
-  }
 
   /** Whether that was all for this release. One that has failed comes behind the others: it may have failed for its own reasons. */
-  #send(release: UntoldRelease): Effect.Effect<boolean> {
-    const member = this.#member
-    return Effect.matchCause(
-      // a member that has joined meanwhile has another store
+  const send = (release: UntoldRelease): Effect.Effect<boolean> =>
+    Effect.matchCause(
+      // a member that has joined meanwhile has another client
       Effect.suspend(() => member.client.run(commandAt(member, release.command))),
       {
         onSuccess: () => true,
         onFailure: (cause) => {
           const failure = Cause.squash(cause)
           const isOver = failure instanceof LockStoreError && isFinal(failure)
-          if (!isOver) this.#releases.push(release)
+          if (!isOver) untold.push(release)
           return isOver
         }
       }
     )
+
+  return (release) => {
+    if (untold.length >= most) {
+      const byWorth = (a: UntoldRelease, b: UntoldRelease) =>
+        Number(a.mayBeNothing) - Number(b.mayBeNothing) || b.until - a.until
+      untold = untold.toSorted(byWorth).slice(0, mostKept)
+    }
+    untold.push({ ...release, command: keepingPlace(release.command) })
+    if (isTelling) return
+    isTelling = true
+    fork(tell(1, firstPauseMillis))
   }
 }
