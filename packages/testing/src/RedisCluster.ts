@@ -8,10 +8,9 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { join } from "node:path"
-import { command, type CommandFailed } from "./internal/command.ts"
+import { command, failingAs, StepFailed } from "./internal/command.ts"
 import { temporaryDirectory } from "./internal/directory.ts"
-import { eventually } from "./internal/eventually.ts"
-import { withRealClock } from "./internal/realClock.ts"
+import { eventually, inSync } from "./internal/eventually.ts"
 import * as RedisServer from "./RedisServer.ts"
 
 /** How to start a cluster. All fields are optional. */
@@ -63,8 +62,7 @@ const SLOTS = 16384
 const PATIENCE_MILLIS = 30_000
 const VOTE_MILLIS = 1000
 
-const wrap = <A>(self: Effect.Effect<A, CommandFailed>): Effect.Effect<A, RedisClusterError> =>
-  Effect.mapError(self, ({ message }) => new RedisClusterError({ message }))
+const surfacing = failingAs((message) => new RedisClusterError({ message }))
 
 /** A field of a node's CLUSTER INFO. */
 const clusterInfo = (node: RedisServer.RedisServer) =>
@@ -73,7 +71,7 @@ const clusterInfo = (node: RedisServer.RedisServer) =>
     (text) => (field: string) => new RegExp(`^${field}:(.*?)\\r?$`, "m").exec(String(text))?.[1]
   )
 
-const idOf = (node: RedisServer.RedisServer) => Effect.map(wrap(command(node, "CLUSTER", "MYID")), String)
+const idOf = (node: RedisServer.RedisServer) => Effect.map(command(node, "CLUSTER", "MYID"), String)
 
 /**
  * Starts a cluster and waits until every node serves, which takes about three seconds, as a new node waits two before it
@@ -129,23 +127,17 @@ export const start: (
 
     const everyNode = (f: (node: RedisServer.RedisServer) => Effect.Effect<boolean, unknown>) =>
       Effect.map(Effect.forEach(nodes, f, { concurrency: "unbounded" }), (answers) => answers.every(Boolean))
-    const awaits = (what: string, ask: Effect.Effect<boolean, unknown>) =>
-      eventually(
-        ask,
-        PATIENCE_MILLIS,
-        () => new RedisClusterError({ message: `The cluster did not reach this state: ${what}.` })
-      )
 
     yield* Effect.forEach(masters, (master, index) => {
       const first = Math.ceil((index * SLOTS) / masterCount)
       const last = Math.ceil(((index + 1) * SLOTS) / masterCount) - 1
       // ADDSLOTSRANGE is not known before Redis 7
       const slots = Array.from({ length: last - first + 1 }, (_, offset) => first + offset)
-      return wrap(command(master, "CLUSTER", "ADDSLOTS", ...slots))
+      return command(master, "CLUSTER", "ADDSLOTS", ...slots)
     })
-    yield* Effect.forEach(nodes, (node, index) => wrap(command(node, "CLUSTER", "SET-CONFIG-EPOCH", index + 1)))
-    yield* Effect.forEach(nodes.slice(1), (node) => wrap(command(nodes[0]!, "CLUSTER", "MEET", node.host, node.port)))
-    yield* awaits(
+    yield* Effect.forEach(nodes, (node, index) => command(node, "CLUSTER", "SET-CONFIG-EPOCH", index + 1))
+    yield* Effect.forEach(nodes.slice(1), (node) => command(nodes[0]!, "CLUSTER", "MEET", node.host, node.port))
+    yield* eventually(
       "every node knows every other",
       everyNode((node) => Effect.map(clusterInfo(node), (info) => info("cluster_known_nodes") === String(nodes.length)))
     )
@@ -153,10 +145,10 @@ export const start: (
       Effect.flatMap(idOf(masters[index % masterCount]!), (id) => {
         // gossip may not have told the replica yet that this is a master
         const replicate = Effect.as(command(replica, "CLUSTER", "REPLICATE", id), true)
-        return awaits("every replica has its master", replicate)
+        return eventually("every replica has its master", replicate)
       })
     )
-    yield* awaits(
+    yield* eventually(
       "every node serves, and every slot is served",
       everyNode((node) =>
         Effect.map(
@@ -165,15 +157,7 @@ export const start: (
         )
       )
     )
-    yield* Effect.forEach(replicas, (replica) =>
-      awaits(
-        "every replica is in sync",
-        Effect.map(command(replica, "INFO", "replication"), (info) => /master_link_status:up/.test(String(info)))
-      )
-    )
-
-    const anyNode = <A>(ask: (node: RedisServer.RedisServer) => Effect.Effect<A, RedisClusterError>) =>
-      Effect.firstSuccessOf(nodes.map(ask))
+    yield* inSync(replicas)
 
     const ownerNow = Effect.fnUntraced(function* (slot: number) {
       const votes = new Map<number, number>()
@@ -194,7 +178,7 @@ export const start: (
       }
       const [port] = [...votes].sort(([, a], [, b]) => b - a)[0] ?? []
       const owner = nodes.find((node) => node.port === port)
-      if (owner === undefined) return yield* new RedisClusterError({ message: `No node serves slot ${slot}.` })
+      if (owner === undefined) return yield* new StepFailed({ message: `No node serves slot ${slot}.` })
       return owner
     })
     // on a busy machine all nodes may be slower than a vote waits
@@ -205,13 +189,13 @@ export const start: (
       const from = yield* ownerOf(slot)
       const fromId = yield* idOf(from)
       const toId = yield* idOf(to)
-      yield* wrap(command(to, "CLUSTER", "SETSLOT", slot, "IMPORTING", fromId))
-      yield* wrap(command(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", toId))
+      yield* command(to, "CLUSTER", "SETSLOT", slot, "IMPORTING", fromId)
+      yield* command(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", toId)
       const moveKeys = Effect.gen(function* () {
         while (true) {
-          const keys = (yield* wrap(command(from, "CLUSTER", "GETKEYSINSLOT", slot, 100))) as ReadonlyArray<string>
+          const keys = (yield* command(from, "CLUSTER", "GETKEYSINSLOT", slot, 100)) as ReadonlyArray<string>
           if (keys.length === 0) return
-          yield* wrap(command(from, "MIGRATE", to.host, to.port, "", 0, 5000, "KEYS", ...keys))
+          yield* command(from, "MIGRATE", to.host, to.port, "", 0, 5000, "KEYS", ...keys)
         }
       })
       yield* moveKeys
@@ -219,30 +203,34 @@ export const start: (
         yield* moveKeys
         // the new owner first, so that the slot is never without one
         const others = nodes.filter((node) => node !== to && node !== from)
-        for (const node of [to, from]) yield* wrap(command(node, "CLUSTER", "SETSLOT", slot, "NODE", toId))
+        for (const node of [to, from]) yield* command(node, "CLUSTER", "SETSLOT", slot, "NODE", toId)
         // the others learn of it by gossip anyway; replicas refuse the command
         yield* Effect.forEach(others, (node) => Effect.ignore(command(node, "CLUSTER", "SETSLOT", slot, "NODE", toId)))
-      }).pipe(withRealClock)
+      }).pipe(surfacing)
     })
 
     return {
       nodes,
       urls: nodes.map((node) => node.url),
       slotOf: (key) =>
-        withRealClock(anyNode((node) => Effect.map(wrap(command(node, "CLUSTER", "KEYSLOT", key)), Number))),
-      ownerOf: (slot) => withRealClock(ownerOf(slot)),
-      beginMoveSlot: (slot, to) => withRealClock(beginMoveSlot(slot, to)),
-      moveSlot: (slot, to) => withRealClock(Effect.flatten(beginMoveSlot(slot, to))),
-      ok: awaits(
-        "every node that runs serves",
-        everyNode((node) =>
-          clusterInfo(node).pipe(
-            Effect.map((info) => info("cluster_state") === "ok"),
-            Effect.catch((error) => Effect.succeed(/closed|ECONNREFUSED/.test(error.message)))
+        surfacing(
+          Effect.firstSuccessOf(nodes.map((node) => Effect.map(command(node, "CLUSTER", "KEYSLOT", key), Number)))
+        ),
+      ownerOf: (slot) => surfacing(ownerOf(slot)),
+      beginMoveSlot: (slot, to) => surfacing(beginMoveSlot(slot, to)),
+      moveSlot: (slot, to) => surfacing(Effect.flatten(beginMoveSlot(slot, to))),
+      ok: surfacing(
+        eventually(
+          "every node that runs serves",
+          everyNode((node) =>
+            clusterInfo(node).pipe(
+              Effect.map((info) => info("cluster_state") === "ok"),
+              Effect.catch((error) => Effect.succeed(/closed|ECONNREFUSED/.test(error.message)))
+            )
           )
         )
       )
     } satisfies RedisCluster
   },
-  withRealClock
+  surfacing
 )

@@ -8,10 +8,9 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { command, type CommandFailed } from "./internal/command.ts"
+import { command, failingAs, StepFailed } from "./internal/command.ts"
 import { temporaryDirectory } from "./internal/directory.ts"
-import { eventually } from "./internal/eventually.ts"
-import { withRealClock } from "./internal/realClock.ts"
+import { eventually, inSync } from "./internal/eventually.ts"
 import * as RedisServer from "./RedisServer.ts"
 
 /** How to start. All fields are optional. */
@@ -55,10 +54,7 @@ export class RedisSentinelError extends Schema.TaggedError<RedisSentinelError>(
   "@effect-redis-lock/testing/RedisSentinelError"
 )("RedisSentinelError", { message: Schema.String }) {}
 
-const PATIENCE_MILLIS = 30_000
-
-const wrap = <A>(self: Effect.Effect<A, CommandFailed>): Effect.Effect<A, RedisSentinelError> =>
-  Effect.mapError(self, ({ message }) => new RedisSentinelError({ message }))
+const surfacing = failingAs((message) => new RedisSentinelError({ message }))
 
 /**
  * Starts a master, its replicas and the sentinels, and waits until the sentinels know all of them. Everything is stopped when the
@@ -95,24 +91,12 @@ export const start: (
     // sentinels write their configuration, and read it again after a restart
     const directory = yield* temporaryDirectory("redis-sentinel")
 
-    const awaits = (what: string, ask: Effect.Effect<boolean, unknown>) =>
-      eventually(
-        ask,
-        PATIENCE_MILLIS,
-        () => new RedisSentinelError({ message: `This state was not reached: ${what}.` })
-      )
-
     const first = yield* RedisServer.start({ binary: options?.binary, args })
     const replicas = yield* Effect.forEach(Array.from({ length: replicaCount }), () =>
       RedisServer.start({ binary: options?.binary, args: ["--replicaof", first.host, String(first.port), ...args] })
     )
     const servers = [first, ...replicas]
-    yield* Effect.forEach(replicas, (replica) =>
-      awaits(
-        "every replica is in sync",
-        Effect.map(command(replica, "INFO", "replication"), (info) => /master_link_status:up/.test(String(info)))
-      )
-    )
+    yield* inSync(replicas)
 
     const quorum = Math.floor(count / 2) + 1
     const sentinels = yield* Effect.forEach(
@@ -137,13 +121,13 @@ export const start: (
     )
 
     const fields = (sentinel: RedisServer.RedisServer) =>
-      Effect.map(wrap(command(sentinel, "SENTINEL", "MASTER", name)), (reply) => {
+      Effect.map(command(sentinel, "SENTINEL", "MASTER", name), (reply) => {
         const list = reply as ReadonlyArray<string>
         return (field: string) => list[list.indexOf(field) + 1]
       })
 
     yield* Effect.forEach(sentinels, (sentinel) =>
-      awaits(
+      eventually(
         "every sentinel knows the replicas and the other sentinels",
         Effect.map(
           fields(sentinel),
@@ -157,7 +141,7 @@ export const start: (
 
     /** Whom a sentinel names, and how new what it knows is. One that leads a failover is ahead of the configuration. */
     const answerOf = Effect.fnUntraced(function* (sentinel: RedisServer.RedisServer) {
-      const address = yield* wrap(command(sentinel, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name))
+      const address = yield* command(sentinel, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)
       const field = yield* fields(sentinel)
       const leads = field("flags")?.includes("failover_in_progress") === true
       return {
@@ -182,7 +166,7 @@ export const start: (
       if (ports.length === 0) return yield* Effect.fail(failures[0]!)
       const named = ports.flatMap((port) => servers.find((server) => server.port === port) ?? [])
       if (named.length < ports.length) {
-        return yield* new RedisSentinelError({ message: `The sentinels name an unknown master on port ${ports}.` })
+        return yield* new StepFailed({ message: `The sentinels name an unknown master on port ${ports}.` })
       }
       if (named.length === 1) return named[0]!
       // the newest configuration may still name the server that is being demoted
@@ -193,11 +177,11 @@ export const start: (
     const failover = Effect.gen(function* () {
       const before = yield* master
       // refused for a moment if a sentinel has not yet heard from the replicas
-      yield* awaits(
+      yield* eventually(
         "a sentinel begins the failover",
         Effect.as(command(sentinels[0]!, "SENTINEL", "FAILOVER", name), true)
       )
-      yield* awaits(
+      yield* eventually(
         "a replica is the master, and the former master is not",
         Effect.gen(function* () {
           const after = yield* master
@@ -210,9 +194,9 @@ export const start: (
       name,
       servers,
       sentinels,
-      master: withRealClock(master),
-      failover: withRealClock(failover)
+      master: surfacing(master),
+      failover: surfacing(failover)
     } satisfies RedisSentinel
   },
-  withRealClock
+  surfacing
 )

@@ -12,8 +12,7 @@ import { basename, resolve } from "node:path"
 import { findExecutable } from "./internal/executable.ts"
 import { ping } from "./internal/ping.ts"
 import { withRealClock } from "./internal/realClock.ts"
-import { type ServerProcess, spawnServer } from "./internal/serverProcess.ts"
-import { freePort } from "./internal/tcp.ts"
+import { freePort, type ServerProcess, spawnServer } from "./internal/serverProcess.ts"
 
 /** How to start a server. All fields are optional. */
 export interface Options {

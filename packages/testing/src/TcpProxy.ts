@@ -89,22 +89,12 @@ interface Trigger {
 
 const parseTarget = (target: Options["target"]) => {
   if (typeof target !== "string") {
-    return {
-      host: target.host ?? "127.0.0.1",
-      port: target.port,
-      proxyUrl: (port: number) => `redis://127.0.0.1:${port}`
-    }
+    const { host = "127.0.0.1", port } = target
+    return { host, port, url: new URL("redis://127.0.0.1") }
   }
   const url = new URL(target)
   if (url.hostname === "") throw new Error(`no host in ${target}`)
-  return {
-    host: url.hostname.replace(/^\[|\]$/g, ""),
-    port: Number(url.port) || 6379,
-    proxyUrl: (port: number) => {
-      url.host = `127.0.0.1:${port}`
-      return url.href
-    }
-  }
+  return { host: url.hostname.replace(/^\[|\]$/g, ""), port: Number(url.port) || 6379, url }
 }
 
 /**
@@ -139,11 +129,7 @@ const parseTarget = (target: Options["target"]) => {
  */
 export const make: (options: Options) => Effect.Effect<TcpProxy, TcpProxyError, Scope.Scope> = Effect.fnUntraced(
   function* (options: Options) {
-    const {
-      host,
-      port: targetPort,
-      proxyUrl
-    } = yield* Effect.try({
+    const { url, ...target } = yield* Effect.try({
       try: () => parseTarget(options.target),
       catch: (error) => new TcpProxyError({ message: `The target is not valid: ${String(error)}` })
     })
@@ -171,7 +157,7 @@ export const make: (options: Options) => Effect.Effect<TcpProxy, TcpProxyError, 
 
     const rules = { requests: () => requests, replies: () => replies, delayMillis: () => delayMillis, onRequest }
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
-      connections.add(new Connection(client, { host, port: targetPort }, rules, (closed) => connections.delete(closed)))
+      connections.add(new Connection(client, target, rules, (closed) => connections.delete(closed)))
     })
 
     const listen = (port: number) =>
@@ -204,10 +190,12 @@ export const make: (options: Options) => Effect.Effect<TcpProxy, TcpProxyError, 
     yield* Effect.acquireRelease(listen(options.port ?? 0), () => close)
     const address = server.address()
     const port = typeof address === "object" && address !== null ? address.port : 0
+    url.host = `127.0.0.1:${port}`
 
-    const change = (f: () => void) =>
+    const deliver = (newRequests: Mode, newReplies: Mode) =>
       Effect.sync(() => {
-        f()
+        requests = newRequests
+        replies = newReplies
         for (const connection of connections) connection.pump()
       })
 
@@ -224,7 +212,7 @@ export const make: (options: Options) => Effect.Effect<TcpProxy, TcpProxyError, 
     const proxy: TcpProxy = {
       host: "127.0.0.1",
       port,
-      url: proxyUrl(port),
+      url: url.href,
       connections: Effect.sync(() => [...connections].filter((connection) => connection.hasClient).length),
       cut: lock.withPermit(close),
       restore: lock
@@ -238,24 +226,14 @@ export const make: (options: Options) => Effect.Effect<TcpProxy, TcpProxyError, 
         )
         .pipe(withRealClock),
       dropConnections: Effect.sync(breakAll),
-      stall: change(() => {
-        requests = "hold"
-        replies = "hold"
-      }),
-      stallReplies: change(() => {
-        requests = "flow"
-        replies = "hold"
-      }),
-      dropReplies: change(() => {
-        requests = "flow"
-        replies = "drop"
-      }),
+      stall: deliver("hold", "hold"),
+      stallReplies: deliver("flow", "hold"),
+      dropReplies: deliver("flow", "drop"),
       stallRepliesAfter: (match) => after(match, "hold"),
       dropRepliesAfter: (match) => after(match, "drop"),
-      resume: change(() => {
-        requests = "flow"
-        replies = "flow"
+      resume: Effect.suspend(() => {
         triggers = []
+        return deliver("flow", "flow")
       }),
       delay: (each) =>
         Effect.sync(() => {

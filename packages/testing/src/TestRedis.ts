@@ -8,6 +8,7 @@
  */
 import * as Console from "effect/Console"
 import * as Context from "effect/Context"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -80,26 +81,19 @@ const CONTAINER_PING_TIMEOUT_MILLIS = 1000
 const CONTAINER_TIMEOUT_MILLIS = 30_000
 
 /** Many CI systems set an absent variable to the empty string. */
-const variable = (name: string): Option.Option<string> =>
-  Option.filter(Option.fromUndefinedOr(process.env[name]), (value) => value !== "")
+const variable = (name: string): string | undefined => process.env[name] || undefined
 
 /** Without user name and password: this is printed. */
 const address = (url: URL): string => `${url.hostname}:${url.port === "" ? "6379" : url.port}`
 
-const parseRedisUrl = (text: string): Option.Option<URL> =>
-  Option.filter(
-    Option.liftThrowable((text: string) => new URL(text))(text),
-    (url) => (url.protocol === "redis:" || url.protocol === "rediss:") && url.hostname !== ""
-  )
-
 const fromUrl = Effect.fnUntraced(function* (text: string): Effect.fn.Return<Service, NoRedisFound> {
-  const parsed = parseRedisUrl(text)
-  if (Option.isNone(parsed)) {
+  const parsed = URL.canParse(text) ? new URL(text) : undefined
+  if (parsed === undefined || !/^rediss?:$/.test(parsed.protocol) || parsed.hostname === "") {
     const message =
       "REDIS_URL is not a URL like redis://127.0.0.1:6379 or rediss://user:password@host:6380/0. Correct it, or unset it to search for another Redis."
     return yield* new NoRedisFound({ message })
   }
-  const where = address(parsed.value)
+  const where = address(parsed)
   const info = yield* Effect.mapError(ping(text, URL_TIMEOUT_MILLIS), ({ detail }) => {
     const message = `REDIS_URL names a server on ${where}, but it does not answer PING: ${detail}. Start it, correct REDIS_URL, or unset it to search for another Redis.`
     return new NoRedisFound({ message })
@@ -120,7 +114,7 @@ const fromLocalServer: Effect.Effect<Service, RedisServer.RedisServerError, Scop
 const fromContainer = Effect.fnUntraced(function* (
   options: Options | undefined
 ): Effect.fn.Return<Service, string, Scope.Scope> {
-  const image = options?.image ?? Option.getOrElse(variable("REDIS_IMAGE"), () => DEFAULT_IMAGE)
+  const image = options?.image ?? variable("REDIS_IMAGE") ?? DEFAULT_IMAGE
   const { ended, url } = yield* startRedisContainer(image)
   const answers = ping(url, CONTAINER_PING_TIMEOUT_MILLIS).pipe(
     Effect.retry({ schedule: Schedule.spaced(50).pipe(Schedule.upTo({ duration: CONTAINER_TIMEOUT_MILLIS })) }),
@@ -135,12 +129,13 @@ const fromContainer = Effect.fnUntraced(function* (
 const announce = (options: Options | undefined) => (redis: Service) =>
   options?.quiet === true ? Effect.void : Console.log(`Redis: ${redis.description}`)
 
-interface Reasons {
+/** Why there is neither a local server nor a container. */
+class NothingFound extends Data.TaggedError("NothingFound")<{
   readonly localServer: string
   readonly container: string
-}
+}> {}
 
-const noRedisFound = ({ container, localServer }: Reasons, installation?: string) =>
+const noRedisFound = ({ container, localServer }: NothingFound, installation?: string) =>
   new NoRedisFound({
     message: [
       "No Redis was found. Any one of these will do:",
@@ -151,21 +146,19 @@ const noRedisFound = ({ container, localServer }: Reasons, installation?: string
     ].join("\n")
   })
 
-/** The search itself: a Redis, or the reason why there is none. */
+/** The search itself, which announces nothing. */
 const search = Effect.fnUntraced(function* (
   options: Options | undefined
-): Effect.fn.Return<Service | Reasons, NoRedisFound, Scope.Scope> {
+): Effect.fn.Return<Service, NoRedisFound | NothingFound, Scope.Scope> {
   const url = variable("REDIS_URL")
-  if (Option.isSome(url)) return yield* fromUrl(url.value)
+  if (url !== undefined) return yield* fromUrl(url)
   return yield* Effect.catch(fromLocalServer, (error) =>
-    Effect.catch(fromContainer(options), (container) => {
+    Effect.mapError(fromContainer(options), (container) => {
       const localServer = error.reason === "NotFound" ? "neither was found" : error.message
-      return Effect.succeed({ localServer, container })
+      return new NothingFound({ localServer, container })
     })
   )
 })
-
-const isFound = (result: Service | Reasons): result is Service => "url" in result
 
 /**
  * {@link find} with options.
@@ -185,8 +178,10 @@ const isFound = (result: Service | Reasons): result is Service => "url" in resul
  * ```
  */
 export const findWith = (options: Options): Effect.Effect<Option.Option<Service>, NoRedisFound, Scope.Scope> =>
-  Effect.flatMap(search(options), (result) =>
-    isFound(result) ? Effect.as(announce(options)(result), Option.some(result)) : Effect.succeedNone
+  search(options).pipe(
+    Effect.tap(announce(options)),
+    Effect.asSome,
+    Effect.catchTag("NothingFound", () => Effect.succeedNone)
   )
 
 /**
@@ -237,7 +232,9 @@ export const container = (options?: Options): Effect.Effect<Service, NoRedisFoun
     Effect.tap(announce(options))
   )
 
-const install = Effect.fnUntraced(function* (reasons: Reasons): Effect.fn.Return<Service, NoRedisFound, Scope.Scope> {
+const install = Effect.fnUntraced(function* (
+  reasons: NothingFound
+): Effect.fn.Return<Service, NoRedisFound, Scope.Scope> {
   if (!(yield* canAptFetch)) return yield* noRedisFound(reasons)
   const failed = (reason: string) => noRedisFound(reasons, reason)
   // printed even when quiet: this leaves something on the machine
@@ -266,10 +263,9 @@ export const layerWith = (options: LayerOptions): Layer.Layer<TestRedis, NoRedis
   Layer.effect(
     TestRedis,
     search(options).pipe(
-      Effect.flatMap((result) => {
-        if (isFound(result)) return Effect.succeed(result)
-        return options.install === true ? install(result) : Effect.fail(noRedisFound(result))
-      }),
+      Effect.catchTag("NothingFound", (reasons) =>
+        options.install === true ? install(reasons) : Effect.fail(noRedisFound(reasons))
+      ),
       Effect.tap(announce(options))
     )
   )

@@ -1,11 +1,11 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { spawn } from "node:child_process"
+import { createServer } from "node:net"
 
 /** A server process whose life ends with ours at the latest. */
 export interface ServerProcess {
   readonly pid: number
-  readonly isRunning: () => boolean
   /** Sends a signal to the server; false when it is not running any more. */
   readonly signal: (name: "SIGKILL" | "SIGSTOP" | "SIGCONT") => boolean
   /** Completes when the server is gone and its directory removed, with the last lines that it wrote. */
@@ -55,7 +55,6 @@ export const spawnServer = (binary: string, args: ReadonlyArray<string>): Effect
       resume(
         Effect.succeed({
           pid,
-          isRunning: () => running,
           signal: (name) => {
             if (!running) return false
             try {
@@ -78,3 +77,17 @@ export const spawnServer = (binary: string, args: ReadonlyArray<string>): Effect
       resume(Effect.fail(output.trim() || "the shell that starts the server ended at once"))
     })
   })
+
+/** Ports above this have no room for the cluster bus, which listens on the port + 10000. */
+const HIGHEST_PORT = 55_535
+
+/** A port of 127.0.0.1 that was free a moment ago; the caller must be ready to find it taken. */
+export const freePort: Effect.Effect<number, Error> = Effect.callback<number, Error>((resume) => {
+  const server = createServer()
+  server.once("error", (error) => resume(Effect.fail(error)))
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    const port = typeof address === "object" && address !== null ? address.port : 0
+    server.close(() => resume(Effect.succeed(port)))
+  })
+}).pipe(Effect.repeat({ until: (port) => port <= HIGHEST_PORT }))
