@@ -441,8 +441,8 @@ const fixes = {
   },
   "closed-quorum-known": {
     file: `${internal}/locks/RedLockImpl.ts`,
-    fixed: "(isInvalid(known) || !known.client.isClosing)",
-    broken: '(isInvalid(known) || known.client.clientId !== "")'
+    fixed: "at !== undefined && !at.client.isClosing",
+    broken: "at !== undefined"
   },
   "closed-subscriber": {
     file: "packages/ioredis/src/internal/subscriber.ts",

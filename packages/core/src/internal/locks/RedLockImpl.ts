@@ -21,8 +21,8 @@ export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
   readonly #members: ReadonlyArray<AnyLock<R, E, bigint>>
   declare readonly options: (AcquireOptions & QuorumOptions) | undefined
   readonly #times: QuorumTimes | InvalidLockOptions
-  /** Its client and keys, once they no longer depend on the caller's context. */
-  #known: Resolved | Invalid | undefined = undefined
+  /** Whether its client no longer depends on the caller's context. */
+  readonly #isBound: boolean
 
   constructor(members: ReadonlyArray<AnyLock<R, E, bigint>>, options: (AcquireOptions & QuorumOptions) | undefined) {
     const times = checkQuorum(options)
@@ -32,10 +32,11 @@ export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
     super(name, first instanceof LockImpl ? first.kind : reentrant, options, undefined, invalid)
     this.#members = members
     this.#times = times
+    this.#isBound = members.every((member) => member.isBound)
   }
 
   override get isBound(): boolean {
-    return this.#members.every((member) => member.isBound)
+    return this.#isBound
   }
 
   override provide(service: RedisLock["Service"]): RedLockImpl<Exclude<R, RedisLock>, E> {
@@ -43,12 +44,10 @@ export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
   }
 
   override resolve(fiber: Fiber<unknown, unknown>): Resolved | Invalid {
-    const known = this.#known
+    const { at } = this
     // a member's client that closes closes that of the quorum; the others may still be a majority
-    if (known !== undefined && (isInvalid(known) || !known.client.isClosing)) return known
-    const at = this.invalid ?? this.#join(fiber)
-    if (this.isBound) this.#known = at
-    return at
+    if (this.#isBound && at !== undefined && !at.client.isClosing) return at
+    return this.invalid ?? this.#join(fiber)
   }
 
   #join(fiber: Fiber<unknown, unknown>): Resolved | Invalid {

@@ -183,19 +183,15 @@ const otherPrefix = () =>
   new InvalidLockOptions({ option: "keyPrefix", problem: "it must be the same for all members" })
 
 /** The failure of the first member that is missing, with what is wrong with the others. */
-const tooFew = <A, E>(clients: ReadonlyArray<Result.Result<A, E>>): E => {
-  const missing = clients.flatMap((client, i) => (Result.isFailure(client) ? [{ failure: client.failure, i }] : []))
-  const [first] = missing
-  if (missing.length === 1 || !missing.every(({ failure }) => failure instanceof RedisDriverError))
-    return first!.failure
-  const failures = missing as ReadonlyArray<{ readonly failure: E & RedisDriverError; readonly i: number }>
-  const all = failures.map(({ failure, i }) => `member ${i + 1}: ${causeText(failure.cause)}`)
-  return new RedisDriverError({
-    reason: failures[0]!.failure.reason,
-    cause: new Error(
-      `${missing.length} of ${clients.length} members of the quorum cannot be reached: ${all.join("; ")}`
-    )
-  }) as E & RedisDriverError
+const tooFew = <E>(built: ReadonlyArray<Result.Result<unknown, E>>): E => {
+  const missing = built.flatMap((client, i) => (Result.isFailure(client) ? [{ failure: client.failure, i }] : []))
+  const texts = missing.flatMap(({ failure, i }) =>
+    failure instanceof RedisDriverError ? [`member ${i + 1}: ${causeText(failure.cause)}`] : []
+  )
+  const { failure } = missing[0]!
+  if (missing.length === 1 || texts.length < missing.length || !(failure instanceof RedisDriverError)) return failure
+  const problem = `${missing.length} of ${built.length} members of the quorum cannot be reached: ${texts.join("; ")}`
+  return new RedisDriverError({ reason: failure.reason, cause: new Error(problem) }) as E & RedisDriverError
 }
 
 /** What stands for a member's client until it is connected: it refuses everything, and is otherwise like another member's. */
