@@ -586,7 +586,7 @@ const fixes = {
   },
   "placeless-waiters": {
     file: `${internal}/acquire/waitInFairQueue.ts`,
-    fixed: "    if (!waiter.mayHavePlace && !waiter.isUnsure) return Effect.void\n",
+    fixed: "    if (!waiter.mayHavePlace) return Effect.void\n",
     broken: ""
   },
   "failed-but-done": {

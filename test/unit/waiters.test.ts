@@ -144,7 +144,7 @@ it.live(
       assert.isFalse(line.isDue)
       line.listen(channel, seen, "exclusive")
       assert.isTrue(line.isDue)
-      for (const subscription of earlier) subscription.stop()
+      for (const stop of earlier) stop()
       line.leave(waiter)
       yield* release(owner)
     }).pipe(Effect.provide(RedisLock.layerMemory))

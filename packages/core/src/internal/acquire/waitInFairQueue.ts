@@ -9,7 +9,6 @@ import { giveBackTurn, releaseAgainAfter, rollbackUnknown } from "../hold/rollba
 import { ownerRefOf } from "../kinds/kinds.ts"
 import { matchOutcome } from "../store/commands.ts"
 import { FairWaiter, type Wake } from "../wait/FairQueue.ts"
-import type { Subscription } from "../wait/Subscriptions.ts"
 import { acquireOnce, type AcquireRequest, Ask, begun, type Denial, takeOver, type Restore } from "./ask.ts"
 import { reenterOr } from "./reenter.ts"
 import { countWaiting, gaveUp, untilServed, type Wait } from "./untilServed.ts"
@@ -30,13 +29,15 @@ export const waitInFairQueue = (
     const queue = client.lines.openFair(keys)
     // an owner whose channel is heard already
     const spare = client.lines.spareOwners.take(keys.lock)
+    const messagesSeen = spare && client.subscriptions.messagesSeen(spare.channel)
     const owner = spare?.owner ?? client.nextOwner()
     const secret = client.nextOwner().slice(client.clientId.length + 1)
     const waiter = new FairWaiter(owner, secret, identity, signals, waitsUntil)
     queue.enter(waiter)
     let denial: Denial | undefined
-    let isTurn = false
-    let subscription: Pick<Subscription, "stop"> | undefined = spare
+    let stopListening = spare?.stop
+    /** Until when a request that failed with unknown outcome may still take effect, on the monotonic clock; undefined if there was none. */
+    let unsureUntil: number | undefined
 
     const ask = Effect.suspend(() => {
       waiter.asking = true
@@ -44,15 +45,15 @@ export const waitInFairQueue = (
       const asked = new Ask(request, { waits: true, startedAt, secret }, owner)
       return Effect.map(acquireOnce(request, asked, restore), (answer) => {
         // a holder needs no place
-        waiter.asking = isTurn = answer instanceof Hold
+        waiter.asking = answer instanceof Hold
         denial = undefined
+        waiter.mayHavePlace ||= asked.mayHaveRun
         if (answer instanceof LockStoreError) {
-          if (asked.mayHaveRun) waiter.unsureUntil = client.now() + client.store.commandLifeMillis
+          if (asked.mayHaveRun) unsureUntil = client.now() + client.store.commandLifeMillis
           queue.outage.failed(answer)
           return undefined
         }
         queue.outage.answered()
-        waiter.mayHavePlace = true
         if (answer instanceof Hold) return answer
         denial = answer
         return undefined
@@ -62,7 +63,7 @@ export const waitInFairQueue = (
     const listen = () => {
       const channel = kind.channel(keys, owner)
       let isSubscribed = spare !== undefined
-      subscription = client.subscriptions.subscribe(channel, (signal) => {
+      stopListening = client.subscriptions.subscribe(channel, (signal) => {
         // Its turn may have been announced before the first subscription was ready, so one more request follows. After an
         // outage all channels come back at once: one report serves all waiters.
         if (signal._tag === "Message") waiter.told(signal.message)
@@ -73,7 +74,7 @@ export const waitInFairQueue = (
       })
       spare?.stop()
       // announced since the request was sent, or to be looked up, as the connection was lost
-      if (spare !== undefined && client.subscriptions.messagesSeen(channel) !== spare.messagesSeen) waiter.signal()
+      if (spare !== undefined && client.subscriptions.messagesSeen(channel) !== messagesSeen) waiter.signal()
       client.lines.spareOwners.prepare(keys, kind)
     }
 
@@ -82,7 +83,7 @@ export const waitInFairQueue = (
       waiter.grant = undefined
       const taken = grant && takeOver(request, grant, startedAt)
       if (taken !== undefined) {
-        waiter.asking = isTurn = true
+        waiter.asking = true
         return begun(taken)
       }
       // during an outage, the queue's refresh finds out for all waiters when the store answers again
@@ -107,16 +108,16 @@ export const waitInFairQueue = (
     const leave = () => {
       client.alarms.cancel(waiter)
       queue.leave(waiter)
-      subscription?.stop()
+      stopListening?.()
     }
     const removePlace = () => client.lines.openFair(keys).removePlaces([owner])
     const giveUp = Effect.suspend(() => {
       // during an outage, thousands may come and go without one
-      if (!waiter.mayHavePlace && !waiter.isUnsure) return Effect.void
+      if (!waiter.mayHavePlace) return Effect.void
       // a refresh removes the place once the store answers again
-      if (waiter.isUnsure || queue.outage.failure !== undefined) removePlace()
+      if (unsureUntil !== undefined || queue.outage.failure !== undefined) removePlace()
       const ownerRef = ownerRefOf(request, owner)
-      if (waiter.isUnsure) return rollbackUnknown(ownerRef, leaseMillis)
+      if (unsureUntil !== undefined) return rollbackUnknown(ownerRef, leaseMillis)
       if (queue.outage.failure !== undefined) return Effect.void
       return giveBackTurn(ownerRef, queue.settled, removePlace)
     })
@@ -131,8 +132,9 @@ export const waitInFairQueue = (
       served,
       (hold) => {
         leave()
-        if (!isTurn) return Effect.as(giveUp, hold)
-        releaseAgainAfter(hold, waiter.unsureUntil, leaseMillis)
+        // it re-enters a lock that its owner has acquired meanwhile
+        if (!waiter.asking) return Effect.as(giveUp, hold)
+        if (unsureUntil !== undefined) releaseAgainAfter(hold, unsureUntil, leaseMillis)
         return Effect.succeed(hold)
       },
       (cause) => {

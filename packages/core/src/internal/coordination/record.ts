@@ -76,7 +76,7 @@ export class HolderRecord {
         Queue.offerUnsafe(signals, undefined)
         yield* Effect.acquireRelease(
           Effect.sync(() => subscriptions.subscribe(this.#key, () => Queue.offerUnsafe(signals, undefined))),
-          (subscription) => Effect.sync(() => subscription.stop())
+          (stop) => Effect.sync(stop)
         )
         const next = Effect.suspend(() => Effect.timeoutOption(Queue.take(signals), jittered(this.#intervalMillis)))
         return Stream.fromEffectRepeat(Effect.andThen(next, this.readPatiently))

@@ -16,7 +16,7 @@ import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
 import type { Grant } from "./stage.ts"
-import { handOverIn, type Subscription } from "./Subscriptions.ts"
+import { handOverIn } from "./Subscriptions.ts"
 
 /** Waiters whose channels come back within this time share one report. */
 const lookMillis = 20
@@ -35,8 +35,8 @@ export class FairQueue implements Alarm {
   readonly #keys: LockKeys
   readonly #end: () => void
   readonly #waiters = new FairWaiters()
-  #isRefreshing = false
   #mustLook = false
+  /** Closed while a refresh is in flight. */
   readonly #settled = Latch.makeUnsafe(true)
   /** Owners that no longer wait, but may still have places in Redis. */
   readonly #gone = new Set<string>()
@@ -63,7 +63,7 @@ export class FairQueue implements Alarm {
 
   /** Called when a waiter's first request was denied or failed. The lease ends in `left` milliseconds, if not negative. */
   join(waiter: FairWaiter, left: number): void {
-    this.#keepOn()
+    this.#ringWithin()
     if (this.outage.failure !== undefined) this.#waiters.reportAll()
     this.sleep(waiter, left)
   }
@@ -86,7 +86,7 @@ export class FairQueue implements Alarm {
   /** Removes the places of those owners that no longer wait, retrying until the store confirms. */
   removePlaces(owners: Iterable<string>): void {
     for (const owner of owners) if (this.#waiters.get(owner) === undefined) this.#gone.add(owner)
-    if (this.#gone.size > 0) this.#keepOn()
+    if (this.#gone.size > 0) this.#ringWithin()
   }
 
   /** Wakes the waiters that may share the hold that was just acquired. */
@@ -105,7 +105,8 @@ export class FairQueue implements Alarm {
     this.#ringWithin(lookMillis)
   }
 
-  #ringWithin(millis: number): void {
+  /** Refreshes within this time: by default within an interval, as it goes on to do. */
+  #ringWithin(millis = this.#client.options.placeIntervalMillis): void {
     const at = this.#client.now() + millis
     if (this.heapIndex === -1 || at < this.due) this.#client.alarms.set(this, at)
   }
@@ -118,24 +119,18 @@ export class FairQueue implements Alarm {
     return this.#settled.await
   }
 
-  ring(now: number): void {
+  ring(): void {
     if (this.#restIfIdle()) return
-    this.#client.alarms.set(this, now + this.#client.options.placeIntervalMillis)
-    if (this.#isRefreshing) return
+    this.#ringWithin()
+    if (!this.#settled.isOpen()) return
     const atOnce = this.#mustLook
     this.#mustLook = false
     this.#refresh(atOnce)
   }
 
-  /** Starts the refreshes, if they have not started yet. */
-  #keepOn(): void {
-    if (this.heapIndex !== -1) return
-    this.#client.alarms.set(this, this.#client.now() + this.#client.options.placeIntervalMillis)
-  }
-
   /** Ends the queue if nobody waits, but not while a refresh is in flight, as it may have to be sent again. */
   #restIfIdle(): boolean {
-    if (this.#waiters.size > 0 || this.#gone.size > 0 || this.#isRefreshing) return false
+    if (this.#waiters.size > 0 || this.#gone.size > 0 || !this.#settled.isOpen()) return false
     this.#client.alarms.cancel(this)
     this.#end()
     return true
@@ -143,7 +138,6 @@ export class FairQueue implements Alarm {
 
   #refresh(atOnce: boolean): void {
     const client = this.#client
-    this.#isRefreshing = true
     this.#settled.closeUnsafe()
     client.fork(
       // The waiters are read when the command is sent: one that has left must not get a place again.
@@ -226,7 +220,6 @@ export class FairQueue implements Alarm {
   }
 
   #refreshed(): void {
-    this.#isRefreshing = false
     this.#settled.openUnsafe()
     this.#restIfIdle()
   }
@@ -341,14 +334,12 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
   readonly signals: Queue.Queue<Wake>
   /** Whether a request is in flight or was granted: the place then needs no refresh. */
   asking = true
-  /** Whether it may have a place in Redis, or the lock: one of its requests was answered, or a report may have named it. */
+  /** Whether it may have a place in Redis, or the lock: one of its requests may have been run, or a report that named it. */
   mayHavePlace = false
   /** What the last message has handed over to it. */
   grant: Grant | undefined = undefined
   /** A number that is sent with its requests; the message that hands the lock over to it, and only that, repeats it. */
   readonly secret: string
-  /** Until when a request that failed with unknown outcome may still take effect, on the monotonic clock. */
-  unsureUntil = Number.NEGATIVE_INFINITY
   /** When its last request was sent, on the monotonic clock. */
   askedAt = Number.NEGATIVE_INFINITY
   /** When its wait time ends, on the monotonic clock. */
@@ -364,11 +355,6 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
     this.identity = identity
     this.signals = signals
     this.waitsUntil = waitsUntil
-  }
-
-  /** Whether a request has failed with unknown outcome, so that it may hold the lock. */
-  get isUnsure(): boolean {
-    return this.unsureUntil > Number.NEGATIVE_INFINITY
   }
 
   /** Its wait time is over, or the holder's lease has ended. */
@@ -389,34 +375,12 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
   }
 }
 
-/** An owner id that nobody has used yet, and whose channel is heard. */
-export interface SpareOwner {
-  readonly owner: string
-  /** The number of messages that had arrived when it was taken. */
-  readonly messagesSeen: number
-  /** Ends its share of the subscription. */
-  readonly stop: () => void
-}
-
-class Spare implements Alarm {
+/** An owner id that nobody has used yet. */
+export interface SpareOwner extends Alarm {
   readonly owner: string
   readonly channel: string
-  readonly subscription: Subscription
-  readonly #end: () => void
-  due = 0
-  heapIndex = -1
-
-  constructor(owner: string, channel: string, subscription: Subscription, end: () => void) {
-    this.owner = owner
-    this.channel = channel
-    this.subscription = subscription
-    this.#end = end
-  }
-
-  /** Nobody has needed it for `subscriptionIdleMillis`. */
-  ring(): void {
-    this.#end()
-  }
+  /** Ends its share of the subscription to its channel. */
+  readonly stop: () => void
 }
 
 /**
@@ -426,13 +390,13 @@ class Spare implements Alarm {
  */
 export class SpareOwners {
   readonly #client: LockClient
-  readonly #spares = new Map<string, Spare>()
+  readonly #spares = new Map<string, SpareOwner>()
 
   constructor(client: LockClient) {
     this.#client = client
   }
 
-  /** Makes one for the next waiter, if there is none. */
+  /** Makes one for the next waiter, if there is none. Nobody may need it for `subscriptionIdleMillis`. */
   prepare(keys: LockKeys, kind: LockProtocol): void {
     const { alarms, now, options, subscriptions } = this.#client
     const { lock } = keys
@@ -440,11 +404,12 @@ export class SpareOwners {
     if (spare === undefined) {
       const owner = this.#client.nextOwner()
       const channel = kind.channel(keys, owner)
-      const subscription = subscriptions.subscribe(channel, () => {})
-      spare = new Spare(owner, channel, subscription, () => {
+      const stop = subscriptions.subscribe(channel, () => {})
+      const ring = () => {
         this.#spares.delete(lock)
-        subscription.stop()
-      })
+        stop()
+      }
+      spare = { owner, channel, stop, ring, due: 0, heapIndex: -1 }
       this.#spares.set(lock, spare)
     }
     alarms.set(spare, now() + options.subscriptionIdleMillis)
@@ -453,12 +418,9 @@ export class SpareOwners {
   /** Undefined if there is none, or the server has not confirmed its subscription. */
   take(lock: string): SpareOwner | undefined {
     const spare = this.#spares.get(lock)
-    if (spare === undefined) return undefined
-    const { channel, owner, subscription } = spare
-    const messagesSeen = this.#client.subscriptions.messagesSeen(channel)
-    if (messagesSeen === undefined) return undefined
+    if (spare === undefined || this.#client.subscriptions.messagesSeen(spare.channel) === undefined) return undefined
     this.#spares.delete(lock)
     this.#client.alarms.cancel(spare)
-    return { owner, messagesSeen, stop: () => subscription.stop() }
+    return spare
   }
 }

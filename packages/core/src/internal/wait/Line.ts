@@ -16,7 +16,7 @@ import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
 import { asking, asleep, due, type Event, type Grant, next, type Stage } from "./stage.ts"
-import { keptBy, oursChannel, ownChannel, type Subscription } from "./Subscriptions.ts"
+import { keptBy, oursChannel, ownChannel } from "./Subscriptions.ts"
 
 /** How a fiber joins a line. */
 export interface Wanted {
@@ -149,7 +149,8 @@ export class Line {
   #servedAt = Number.NEGATIVE_INFINITY
   #firstNumber = 0
   #lastNumber = 0
-  readonly #subscriptions: Array<Subscription> = []
+  /** Each ends one subscription. */
+  readonly #subscriptions: Array<() => void> = []
 
   constructor(client: LockClient, wakes: Queue.Queue<void>, terms: LineTerms) {
     const { end, hasAsked, intervalMillis, isHeldHere, isReserved } = terms
@@ -296,7 +297,7 @@ export class Line {
     }
     if (!this.isEmpty) return
     this.#end()
-    for (const subscription of this.#subscriptions) subscription.stop()
+    for (const stop of this.#subscriptions) stop()
   }
 
   /** A waiter leaves because it got its permits; so many are still `free`. */

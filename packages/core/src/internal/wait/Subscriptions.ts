@@ -15,12 +15,6 @@ import type { Event } from "./stage.ts"
 /** The pause between the failure of an established subscription and a new one. */
 const pauseMillis = 100
 
-/** One listener's share of a subscription. */
-export interface Subscription {
-  /** Ends this share; the subscription is kept a little longer. */
-  stop(): void
-}
-
 /** A subscription to one channel, shared by its listeners. */
 class SharedSubscription implements Alarm {
   readonly #client: LockClient
@@ -29,9 +23,8 @@ class SharedSubscription implements Alarm {
   /** Shared by all subscriptions of the client, so that a failure is logged once. */
   readonly #health: { isTold: boolean }
   readonly #listeners = new Set<(signal: Signal) => void>()
-  #isSettled = false
   readonly #fiber: Fiber.Fiber<void, LockStoreError>
-  #isEstablished = false
+  #state: "new" | "established" | "failing" = "new"
   /** Signals so far, also over connections before: what was missed in between must show. */
   #seen = 0
   due = 0
@@ -45,19 +38,17 @@ class SharedSubscription implements Alarm {
     this.#fiber = client.fork(Effect.forever(Effect.retry(this.#subscription, reconnecting)))
   }
 
-  add(onSignal: (signal: Signal) => void): Subscription {
+  add(onSignal: (signal: Signal) => void): () => void {
     this.#client.alarms.cancel(this)
     this.#listeners.add(onSignal)
-    return {
-      stop: () => {
-        if (!this.#listeners.delete(onSignal) || this.#listeners.size > 0) return
-        this.#client.alarms.set(this, this.#client.now() + this.#client.options.subscriptionIdleMillis)
-      }
+    return () => {
+      if (!this.#listeners.delete(onSignal) || this.#listeners.size > 0) return
+      this.#client.alarms.set(this, this.#client.now() + this.#client.options.subscriptionIdleMillis)
     }
   }
 
   get messagesSeen(): number | undefined {
-    return this.#isEstablished ? this.#seen : undefined
+    return this.#state === "established" ? this.#seen : undefined
   }
 
   /** There was no listener for `subscriptionIdleMillis`. */
@@ -70,44 +61,39 @@ class SharedSubscription implements Alarm {
   get #subscription(): Effect.Effect<void, LockStoreError> {
     return Effect.suspend(() =>
       Effect.catch(
-        Effect.andThen(runStream(this.#client.store.subscribe(this.#channel), this.#signal), this.#ended),
+        Effect.andThen(
+          runStream(this.#client.store.subscribe(this.#channel), this.#signal),
+          Effect.failSync(this.#ended)
+        ),
         this.#failed
       )
     )
   }
 
-  get #ended(): Effect.Effect<never, LockStoreError> {
-    return Effect.suspend(() => {
-      const cause = new Error("the stream of messages has ended")
-      return Effect.fail(
-        new LockStoreError({ operation: "subscribe", lock: this.#channel, reason: "ConnectionLost", cause })
-      )
-    })
+  readonly #ended = (): LockStoreError => {
+    const cause = new Error("the stream of messages has ended")
+    return new LockStoreError({ operation: "subscribe", lock: this.#channel, reason: "ConnectionLost", cause })
   }
 
   readonly #signal = (signal: Signal): void => {
     this.#seen++
-    this.#isEstablished = true
+    this.#state = "established"
     this.#health.isTold = false
     for (const listener of [...this.#listeners]) listener(signal)
-    this.#isSettled = true
   }
 
   readonly #failed = (error: LockStoreError): Effect.Effect<void, LockStoreError> => {
-    const wasEstablished = this.#isEstablished
-    this.#isEstablished = false
-    const isFirst = !this.#isSettled
-    this.#isSettled = true
-    const isTold = this.#health.isTold
+    const state = this.#state
+    const isNews = state !== "failing" && !this.#health.isTold
+    this.#state = "failing"
     this.#health.isTold = true
-    const told =
-      !isTold && (wasEstablished || isFirst)
-        ? Effect.annotateLogs(
-            Effect.logWarning("No wake-up signals: waiting falls back to polling until subscribing succeeds.", error),
-            { channel: this.#channel }
-          )
-        : Effect.void
-    return Effect.andThen(told, wasEstablished ? Effect.sleep(pauseMillis) : Effect.fail(error))
+    const told = isNews
+      ? Effect.annotateLogs(
+          Effect.logWarning("No wake-up signals: waiting falls back to polling until subscribing succeeds.", error),
+          { channel: this.#channel }
+        )
+      : Effect.void
+    return Effect.andThen(told, state === "established" ? Effect.sleep(pauseMillis) : Effect.fail(error))
   }
 }
 
@@ -120,8 +106,11 @@ export class Subscriptions {
     this.#client = client
   }
 
-  /** Calls `onSignal`, a function of this listener alone, for every message of the channel, and whenever messages may have been missed. */
-  subscribe(channel: string, onSignal: (signal: Signal) => void): Subscription {
+  /**
+   * Calls `onSignal`, a function of this listener alone, for every message of the channel, and whenever messages may have been missed. The
+   * result ends that; the subscription is kept a little longer.
+   */
+  subscribe(channel: string, onSignal: (signal: Signal) => void): () => void {
     let shared = this.#shared.get(channel)
     if (shared === undefined) {
       shared = new SharedSubscription(this.#client, channel, this.#health, () => this.#shared.delete(channel))
