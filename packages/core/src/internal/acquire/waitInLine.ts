@@ -16,29 +16,23 @@ import { acquireOnce, type AcquireRequest, Ask, begun, type Denial, ownLease, ta
 import { reenterOr } from "./reenter.ts"
 import { gaveUp, untilServed, type Wait } from "./untilServed.ts"
 
-/** A request that was made before the wait. */
-interface EarlierRequest {
-  readonly answer: Denial | LockStoreError
-  readonly ask: Ask
-}
-
 export const waitInLine = (
   request: AcquireRequest,
   restore: Restore,
   startedAt: number,
-  earlier: EarlierRequest | undefined
+  /** The request that was made before the wait, if there was one. */
+  earlier: { readonly answer: Denial | LockStoreError; readonly ask: Ask } | undefined
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
   const { client, identity, keys, kind } = request
   const wanted = {
     kind: kind.backoff === undefined ? kind.name : undefined,
     identity,
     waitsUntil: startedAt + request.waitMillis,
-    atHead: kind.mode !== "read" && earlier !== undefined,
     hasAsked: earlier !== undefined
   }
   return Effect.flatMap(client.lines.join(keys.lock, kind.mode, wanted), ([line, waiter]) => {
     const wait = new LockWait(request, restore, startedAt, line, waiter)
-    if (earlier !== undefined) wait.takeUp(earlier)
+    if (earlier !== undefined) wait.answered(earlier.answer, earlier.ask)
     // only now: another waiter that took the head meanwhile would be asking already
     if (earlier?.ask.takesPlace === true) client.lines.settle(keys.lock, kind.mode, false)
     return waiting(wait)
@@ -118,12 +112,6 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     return gaveUp(this.request, this.startedAt, this.#denial, this.line.outage.failure)
   }
 
-  /** Goes on from a request that was made before the wait. */
-  takeUp({ answer, ask }: EarlierRequest): void {
-    this.#messagesSeen = ask.messagesSeen
-    this.#answered(answer, ask)
-  }
-
   /** The wait is over, for whatever reason. */
   end(isAcquired: boolean): Effect.Effect<void> {
     const { line, request, waiter } = this
@@ -160,7 +148,6 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     // readers ask at the same time: the one that has the turn has the place
     const { deniedAt } = line
     const ask = new Ask(request, { waits: true, startedAt, deniedAt, takesPlace: hadTurn }, place?.owner)
-    this.#messagesSeen = ask.messagesSeen
     const keepUnread = () => {
       if (place !== undefined && !ask.mayHaveRun) keepPlace(line, place)
     }
@@ -169,7 +156,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
       (answer): Effect.Effect<Hold | undefined> => {
         if (answer instanceof Hold) return this.#granted(answer, hadTurn)
         keepUnread()
-        this.#answered(answer, ask)
+        this.answered(answer, ask)
         return hadTurn ? this.pause : Effect.undefined
       },
       (cause) => {
@@ -194,8 +181,9 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
   }
 
   /** Takes note of a request that was denied or has failed. */
-  #answered(answer: Denial | LockStoreError, ask: Ask): void {
+  answered(answer: Denial | LockStoreError, ask: Ask): void {
     const { line, request, waiter } = this
+    this.#messagesSeen = ask.messagesSeen
     const isAsker = waiter.hasTurn
     if (answer instanceof LockStoreError) {
       this.#denial = undefined

@@ -30,8 +30,8 @@ export interface Wanted {
   readonly initial?: number | undefined
   /** When its wait time ends, on the monotonic clock. */
   readonly waitsUntil: number
-  /** Whether it joins at the head, which was reserved for its request. */
-  readonly atHead?: boolean | undefined
+  /** Whether it joins with the answer to its own request: at the head, if that was reserved for it. */
+  readonly hasAsked?: boolean
 }
 
 /** One fiber that waits. */
@@ -147,7 +147,6 @@ export class Line {
   #headLeftAt: number
   /** When permits were last granted to a waiter. */
   #servedAt = Number.NEGATIVE_INFINITY
-  #firstNumber = 0
   #lastNumber = 0
   /** Each ends one subscription. */
   readonly #subscriptions: Array<() => void> = []
@@ -187,9 +186,11 @@ export class Line {
     return this.#isHeldHere() || (this.stage._tag === "Asleep" && this.stage.isQuiet)
   }
 
-  /** A copy, as waiters may leave during iteration. */
+  /** A copy, as waiters may leave, and join, while it is used. */
   get waiters(): ReadonlyArray<Waiter> {
-    return [...this.#waiters.values()].flatMap((waiters) => waiters.toArray())
+    const waiters: Array<Waiter> = []
+    this.#forEach((waiter) => waiters.push(waiter))
+    return waiters
   }
 
   /** The permits with which a missing semaphore is created, if any waiter says so. */
@@ -255,8 +256,8 @@ export class Line {
 
   /** Joins at the end, or at the reserved head; gets the turn if no waiter has it. */
   join(wanted: Wanted): Waiter {
-    const isFirst = wanted.atHead === true && this.#isReserved
-    const waiter = new Waiter(this, wanted, isFirst ? --this.#firstNumber : ++this.#lastNumber)
+    const isFirst = this.#isReserved && wanted.hasAsked === true
+    const waiter = new Waiter(this, wanted, isFirst ? 0 : ++this.#lastNumber)
     let waiters = this.#waiters.get(waiter.permits)
     if (waiters === undefined) this.#waiters.set(waiter.permits, (waiters = new LinkedList()))
     if (isFirst) {

@@ -82,22 +82,15 @@ export class Lines {
     const open = this.fairQueues.get(keys.lock)
     if (open !== undefined) return open
     this.#client.presence.begin()
-    const opened: FairQueue = new FairQueue(this.#client, keys, () => {
-      if (this.fairQueues.get(keys.lock) === opened) this.fairQueues.delete(keys.lock)
-    })
+    const opened = new FairQueue(this.#client, keys, () => this.fairQueues.delete(keys.lock))
     this.fairQueues.set(keys.lock, opened)
     return opened
   }
 
   /**
-   * Joins a line, or begins one: a request is in flight then if its own was just answered (`hasAsked`); or if another is, for which the
-   * turn is reserved.
+   * Joins a line, or begins one: a request is in flight then if its own was just answered; or if another is, for which the turn is reserved.
    */
-  join(
-    key: string,
-    waited: Waited,
-    wanted: Wanted & { readonly hasAsked?: boolean }
-  ): Effect.Effect<readonly [Line, Waiter]> {
+  join(key: string, waited: Waited, wanted: Wanted): Effect.Effect<readonly [Line, Waiter]> {
     return Effect.suspend(() => {
       const lines = this.#lines[waited]
       const line = lines.get(key)
@@ -163,7 +156,7 @@ export class Lines {
     // other holds of this process, or of others, may keep a writer from entering
     const mayStay = !hasPlaces || (kind.mode !== "read" && !client.leases.exclude(keys.lock, kind.mode))
     const turns = mayStay ? nextTurn(lease.turns, now) : undefined
-    if (turns === undefined) return new DeferredHandOver(lease, line, now)
+    if (turns === undefined) return deferred(lease, line, now)
     client.telemetry.of(lease.kind.name).handOvers++
     let publish: string = client.store.publish
     let left: OwnerRef | undefined
@@ -212,32 +205,18 @@ const isTold = ({ client, isListening, place }: Line, { keys, kind, owner }: Lea
   client.subscriptions.messagesSeen(ownChannel(kind.channel(keys, owner), client.clientId)) !== undefined
 
 /** Waits for the release's reply: if other clients were woken to ask, this process leaves the lock to them for a moment. */
-class DeferredHandOver implements HandOver {
-  readonly #lease: Lease
-  readonly #line: Line
-  readonly #sentAt: number
-
-  constructor(lease: Lease, line: Line, sentAt: number) {
-    this.#lease = lease
-    this.#line = line
-    this.#sentAt = sentAt
-  }
-
-  get publish(): string {
-    return this.#lease.client.store.publish
-  }
-
-  settle(listeners: number): void {
-    const { keys, kind, owner } = this.#lease
-    const { client } = this.#line
+const deferred = (lease: Lease, line: Line, sentAt: number): HandOver => ({
+  publish: lease.client.store.publish,
+  settle: (listeners) => {
+    const { client, keys, kind, owner } = lease
     const own = client.subscriptions.messagesSeen(kind.channel(keys, owner)) === undefined ? 0 : 1
     if (listeners <= own) {
       // It is free, or handed over: then this process takes a place behind the others. A writer that waits for readers has one.
-      if (kind.mode !== "read" || !isTold(this.#line, this.#lease)) this.#line.changed()
+      if (kind.mode !== "read" || !isTold(line, lease)) line.changed()
       return
     }
     const now = client.now()
-    const quiet = Math.max(shortestQuietMillis, quietRoundTrips * (now - this.#sentAt))
-    this.#line.on({ _tag: "LeftToOthers", until: now + Math.min(quiet, longestQuietMillis) })
+    const quiet = Math.max(shortestQuietMillis, quietRoundTrips * (now - sentAt))
+    line.on({ _tag: "LeftToOthers", until: now + Math.min(quiet, longestQuietMillis) })
   }
-}
+})

@@ -35,11 +35,4 @@ export class LinkedList<A extends Linked<A>> {
     else behind.before = before
     item.before = item.behind = undefined
   }
-
-  /** A copy, as items may be removed during iteration. */
-  toArray(): ReadonlyArray<A> {
-    const items: Array<A> = []
-    for (let item = this.first; item !== undefined; item = item.behind) items.push(item)
-    return items
-  }
 }
