@@ -971,7 +971,7 @@ const fixes = {
   },
   "late-place": {
     file: `${internal}/wait/FairQueue.ts`,
-    fixed: "if (head?.startsWith(`${client.clientId}:`) === true) this.removePlaces([head])",
+    fixed: "if (head?.startsWith(`${this.#client.clientId}:`) === true) this.removePlaces([head])",
     broken: "void head"
   },
   "late-refresh": {
@@ -1141,7 +1141,7 @@ const fixes = {
   },
   "place-in-outage": {
     file: `${internal}/wait/FairQueue.ts`,
-    fixed: "if (this.#waiters.get(owner) === undefined) this.#gone.add(owner)",
+    fixed: "if (!this.#waiters.has(owner)) this.#gone.add(owner)",
     broken: "void owner"
   },
   "shown-password": {

@@ -2,16 +2,17 @@
  * The waiters of this client for one fair lock. Each has a place and a channel of its own in Redis. One command per
  * interval keeps all their places alive, and finds out whether a message was missed.
  */
+import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
-import type { StoreReason } from "../../LockError.ts"
+import type { LockStoreError, StoreReason } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Identity } from "../hold/Lease.ts"
 import { type LockProtocol, placeTermsOf, waiterTimeoutMillis } from "../kinds/kinds.ts"
 import { isRefused, mayHaveRun, transientFailure } from "../store/failures.ts"
 import type { LockKeys } from "../store/keys.ts"
-import { refresh } from "../store/operations/fairLock.ts"
+import { refresh, type RefreshReply } from "../store/operations/fairLock.ts"
 import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
@@ -27,6 +28,8 @@ const lookMillis = 20
  */
 const retryMillis = 100
 const retries = 6
+
+type Owners = ReadonlyArray<string>
 
 const unreachable: ReadonlySet<StoreReason> = new Set<StoreReason>(["NotConnected", "ConnectionLost", "TimedOut"])
 
@@ -85,7 +88,7 @@ export class FairQueue implements Alarm {
 
   /** Removes the places of those owners that no longer wait, retrying until the store confirms. */
   removePlaces(owners: Iterable<string>): void {
-    for (const owner of owners) if (this.#waiters.get(owner) === undefined) this.#gone.add(owner)
+    for (const owner of owners) if (!this.#waiters.has(owner)) this.#gone.add(owner)
     if (this.#gone.size > 0) this.#ringWithin()
   }
 
@@ -125,7 +128,9 @@ export class FairQueue implements Alarm {
     if (!this.#settled.isOpen()) return
     const atOnce = this.#mustLook
     this.#mustLook = false
-    this.#refresh(atOnce)
+    this.#settled.closeUnsafe()
+    // The waiters are read when the command is sent: one that has left must not get a place again.
+    this.#client.fork(Effect.suspend(() => this.#report(atOnce)))
   }
 
   /** Ends the queue if nobody waits, but not while a refresh is in flight, as it may have to be sent again. */
@@ -136,67 +141,74 @@ export class FairQueue implements Alarm {
     return true
   }
 
-  #refresh(atOnce: boolean): void {
+  #report(atOnce: boolean): Effect.Effect<void> {
     const client = this.#client
-    this.#settled.closeUnsafe()
-    client.fork(
-      // The waiters are read when the command is sent: one that has left must not get a place again.
-      Effect.suspend(() => {
-        const reported = this.#waiters.reported()
-        const gone: Array<string> = []
-        for (const owner of this.#gone) if (gone.push(owner) === mostReported) break
-        // No report is needed while every waiter has a request in flight. But waiters that this report does not name may
-        // have none, and after a missed message the requests may have been answered before it was sent.
-        const needsNone = !atOnce && reported.owners.length === 0 && this.#waiters.size <= mostReported
-        if (needsNone && gone.length === 0) return Effect.sync(() => this.#refreshed())
-        for (const owner of gone) this.#gone.delete(owner)
-        const terms = placeTermsOf(client, waiterTimeoutMillis)
-        const report = refresh(this.#keys, terms, { waits: this.#waiters.size > 0, reported, gone })
-        return Effect.matchCause(client.run(report), {
-          onSuccess: ({ head, headMillis, holder, left, mayHaveLostPlaces }) => {
-            this.outage.answered()
-            this.#retried = 0
-            this.#notePlaces(reported.owners)
-            if (mayHaveLostPlaces && this.#waiters.size > mostReported) this.#waiters.reportAll()
-            // a late command may have created a place for an owner that no longer waits; it would hold up every waiter behind it
-            if (head?.startsWith(`${client.clientId}:`) === true) this.removePlaces([head])
-            const waiter = holder === undefined ? undefined : this.#waiters.get(holder)
-            if (waiter !== undefined && (atOnce || !waiter.asking)) {
-              // it holds the lock without knowing it
-              waiter.ring()
-            } else if (head !== undefined) {
-              if (left === -2) this.#turnOf(head, headMillis, atOnce)
-              else if (left >= 0) this.#nextIs(head, left, headMillis)
-            }
-            // a message may have been missed since this report was sent
-            if (this.#mustLook || this.#waiters.isReportingAll || this.#gone.size > 0) this.#ringWithin(0)
-            // those that were served meanwhile, if it was sent again, after their releases
-            this.removePlaces(reported.owners)
-            this.#refreshed()
-          },
-          // places outlive a few refreshes; the next request for the lock reports a lasting failure
-          onFailure: (cause) => {
-            this.#waiters.reportAll()
-            // a refusal that would be repeated as long as the client lives: what is left there ends with the reports
-            if (!isRefused(cause)) this.removePlaces(gone)
-            if (mayHaveRun(cause)) {
-              this.#notePlaces(reported.owners)
-              this.#removeLater(reported.owners)
-            }
-            if (atOnce) this.#mustLook = true
-            const failure = transientFailure(cause)
-            if (failure !== undefined) this.outage.failed(failure)
-            if (failure !== undefined && unreachable.has(failure.reason) && this.#retried++ < retries) {
-              this.#ringWithin(retryMillis)
-            }
-            this.#refreshed()
-          }
-        })
-      })
-    )
+    const reported = this.#waiters.reported()
+    const gone: Array<string> = []
+    for (const owner of this.#gone) if (gone.push(owner) === mostReported) break
+    // No report is needed while every waiter has a request in flight. But waiters that this report does not name may
+    // have none, and after a missed message the requests may have been answered before it was sent.
+    const needsNone = !atOnce && reported.owners.length === 0 && this.#waiters.size <= mostReported
+    if (needsNone && gone.length === 0) return Effect.sync(() => this.#refreshed())
+    for (const owner of gone) this.#gone.delete(owner)
+    const terms = placeTermsOf(client, waiterTimeoutMillis)
+    const command = refresh(this.#keys, terms, { waits: this.#waiters.size > 0, reported, gone })
+    return Effect.matchCause(client.run(command), {
+      onSuccess: (reply) => this.#reported(reply, reported.owners, atOnce),
+      onFailure: (cause) => this.#failed(cause, reported.owners, gone, atOnce)
+    })
   }
 
-  #notePlaces(owners: ReadonlyArray<string>): void {
+  #reported(
+    { head, headMillis, holder, left, mayHaveLostPlaces }: RefreshReply,
+    owners: Owners,
+    atOnce: boolean
+  ): void {
+    this.outage.answered()
+    this.#retried = 0
+    this.#notePlaces(owners)
+    if (mayHaveLostPlaces && this.#waiters.size > mostReported) this.#waiters.reportAll()
+    // a late command may have created a place for an owner that no longer waits; it would hold up every waiter behind it
+    if (head?.startsWith(`${this.#client.clientId}:`) === true) this.removePlaces([head])
+    const waiter = holder === undefined ? undefined : this.#waiters.get(holder)
+    if (waiter !== undefined && (atOnce || !waiter.asking)) {
+      // it holds the lock without knowing it
+      waiter.ring()
+    } else if (head !== undefined) {
+      if (left === -2) this.#turnOf(head, headMillis, atOnce)
+      else if (left >= 0) this.#nextIs(head, left, headMillis)
+    }
+    // a message may have been missed since this report was sent
+    if (this.#mustLook || this.#waiters.isReportingAll || this.#gone.size > 0) this.#ringWithin(0)
+    // those that were served meanwhile, if it was sent again, after their releases
+    this.removePlaces(owners)
+    this.#refreshed()
+  }
+
+  /** Places outlive a few refreshes; the next request for the lock reports a lasting failure. */
+  #failed(cause: Cause.Cause<LockStoreError>, owners: Owners, gone: Owners, atOnce: boolean): void {
+    this.#waiters.reportAll()
+    // a refusal that would be repeated as long as the client lives: what is left there ends with the reports
+    if (!isRefused(cause)) this.removePlaces(gone)
+    if (mayHaveRun(cause)) {
+      this.#notePlaces(owners)
+      this.#removeLater(owners)
+    }
+    if (atOnce) this.#mustLook = true
+    const failure = transientFailure(cause)
+    if (failure !== undefined) this.outage.failed(failure)
+    if (failure !== undefined && unreachable.has(failure.reason) && this.#retried++ < retries) {
+      this.#ringWithin(retryMillis)
+    }
+    this.#refreshed()
+  }
+
+  #refreshed(): void {
+    this.#settled.openUnsafe()
+    this.#restIfIdle()
+  }
+
+  #notePlaces(owners: Owners): void {
     for (const owner of owners) {
       const waiter = this.#waiters.get(owner)
       if (waiter !== undefined) waiter.mayHavePlace = true
@@ -207,7 +219,7 @@ export class FairQueue implements Alarm {
    * A refresh may still take effect after its waiters have left, as their releases may overtake it on a new connection. The
    * places that it would restore are removed once it can no longer take effect.
    */
-  #removeLater(owners: ReadonlyArray<string>): void {
+  #removeLater(owners: Owners): void {
     if (owners.length === 0) return
     const { fork, lines, store } = this.#client
     fork(
@@ -217,11 +229,6 @@ export class FairQueue implements Alarm {
         Effect.sync(() => lines.openFair(this.#keys).removePlaces(owners))
       )
     )
-  }
-
-  #refreshed(): void {
-    this.#settled.openUnsafe()
-    this.#restIfIdle()
   }
 
   /**
@@ -252,46 +259,26 @@ export class FairQueue implements Alarm {
  */
 const mostReported = 32
 
-/** The waiters that a report names. */
-interface Reported {
-  readonly owners: ReadonlyArray<string>
-  /** Whether they start with the first waiter of this process. */
-  readonly fromFirst: boolean
-}
-
-/** The waiters of this process for one fair lock, in order of arrival. Reports name them in turn. */
-class FairWaiters {
-  readonly #byOwner = new Map<string, FairWaiter>()
+/** The waiters of this process for one fair lock, by owner, and in order of arrival. Reports name them in turn. */
+class FairWaiters extends Map<string, FairWaiter> {
   readonly #order = new LinkedList<FairWaiter>()
   /** Where the next report starts; undefined for the first waiter. */
   #next: FairWaiter | undefined = undefined
   /** How many are still to be reported soon, as they may have lost their places. */
   #toReport = 0
 
-  get size(): number {
-    return this.#byOwner.size
-  }
-
   get first(): FairWaiter | undefined {
     return this.#order.first
   }
 
-  get(owner: string): FairWaiter | undefined {
-    return this.#byOwner.get(owner)
-  }
-
-  values(): Iterable<FairWaiter> {
-    return this.#byOwner.values()
-  }
-
   add(waiter: FairWaiter): void {
-    this.#byOwner.set(waiter.owner, waiter)
+    this.set(waiter.owner, waiter)
     this.#order.add(waiter)
   }
 
   /** Returns whether it was there. */
   remove(waiter: FairWaiter): boolean {
-    if (!this.#byOwner.delete(waiter.owner)) return false
+    if (!this.delete(waiter.owner)) return false
     if (this.#next === waiter) this.#next = waiter.behind
     this.#order.remove(waiter)
     return true
@@ -308,8 +295,8 @@ class FairWaiters {
     this.#toReport = this.size
   }
 
-  /** The waiters that the next report names; one with a request in flight needs no report. */
-  reported(): Reported {
+  /** The waiters that the next report names, and whether they start with the first; one with a request in flight needs no report. */
+  reported(): { readonly owners: Owners; readonly fromFirst: boolean } {
     if (this.size <= mostReported) this.#next = undefined
     let waiter = this.#next ?? this.#order.first
     const fromFirst = waiter === this.#order.first
