@@ -1081,8 +1081,8 @@ const fixes = {
   },
   "restart-ends-wait": {
     file: `${internal}/acquire/awaitLatch.ts`,
-    fixed: "catchTransient(restore(look(request)))",
-    broken: "catchTransient(Effect.orDie(restore(look(request))))"
+    fixed: "catchTransient(look())",
+    broken: "catchTransient(Effect.orDie(look()))"
   },
   "refused-release": {
     file: `${internal}/store/failures.ts`,

@@ -12,8 +12,6 @@ import { latchTitle } from "../kinds/kinds.ts"
 import { catchTransient, runOrDescribe } from "../store/failures.ts"
 import { latchChannel } from "../store/keys.ts"
 import { count } from "../store/operations/latch.ts"
-import type { Line, Waiter } from "../wait/Line.ts"
-import type { Restore } from "./ask.ts"
 import { untilServed, type Wait, waitedSince } from "./untilServed.ts"
 
 interface LatchRequest {
@@ -27,72 +25,53 @@ interface LatchRequest {
 /** Waits until the count is zero. */
 export const awaitLatch = (request: LatchRequest): Effect.Effect<void, LatchTimeout | LockStoreError> =>
   Effect.uninterruptibleMask((restore) => {
-    const { client, key, waitMillis } = request
+    const { client, key, name, waitMillis } = request
     const startedAt = client.now()
-    if (waitMillis <= 0) return Effect.flatMap(restore(look(request)), (count) => endAt(request, startedAt, count))
-    const waitsUntil = startedAt + waitMillis
-    const joined = client.lines.join(key, "latch", { waitsUntil })
+    const look = () => restore(runOrDescribe(client, latchTitle, count(key)))
+    /** The wait ends with this count. */
+    const endAt = (count: number): Effect.Effect<void, LatchTimeout> =>
+      count === 0
+        ? Effect.void
+        : Effect.fail(
+            new LatchTimeout({ latch: name, waited: waitedSince(startedAt, client.now(), waitMillis), count })
+          )
+    if (waitMillis <= 0) return Effect.flatMap(look(), endAt)
+    const joined = client.lines.join(key, "latch", { waitsUntil: startedAt + waitMillis })
     return Effect.flatMap(joined, ([line, waiter]) => {
+      const ask = () => {
+        line.asked(waiter)
+        const { askedAt, waiters } = line
+        const messagesSeen = client.subscriptions.messagesSeen(latchChannel(key))
+        return Effect.flatMap(catchTransient(look()), (answer) => {
+          if (answer instanceof LockStoreError) line.failed(answer, askedAt, true)
+          else {
+            line.answered(-1, true)
+            for (const each of waiters) each.tell(answer)
+          }
+          if (!line.isListening) line.listen(latchChannel(key), messagesSeen, undefined)
+          return waiter.count === 0 ? Effect.as(inOwnTurn(client), true as const) : Effect.undefined
+        })
+      }
+      const wait: Wait<true, LatchTimeout | LockStoreError> = {
+        restore,
+        sleep: () => line.sleep(waiter),
+        attempt: () => {
+          if (waiter.count === 0) return Effect.succeed(true)
+          return waiter.hasTurn && line.isDue && !waiter.isLate ? ask() : Effect.undefined
+        },
+        isOver: () => waiter.isLate,
+        gaveUp: () => {
+          const { failure } = line.outage
+          if (failure !== undefined) return Effect.fail(failure)
+          const counted = waiter.count === undefined ? look() : Effect.succeed(waiter.count)
+          return Effect.as(Effect.flatMap(counted, endAt), true)
+        }
+      }
       // waiters that join during a request are served by the next one
       line.changed()
       return Effect.ensuring(
-        Effect.asVoid(untilServed(waitOf(request, restore, startedAt, line, waiter))),
+        Effect.asVoid(untilServed(wait)),
         Effect.sync(() => line.leave(waiter))
       )
     })
   })
-
-const look = ({ client, key }: LatchRequest): Effect.Effect<number, LockStoreError> =>
-  runOrDescribe(client, latchTitle, count(key))
-
-const waitOf = (
-  request: LatchRequest,
-  restore: Restore,
-  startedAt: number,
-  line: Line,
-  waiter: Waiter
-): Wait<true, LatchTimeout | LockStoreError> => {
-  const { client, key } = request
-  const channel = latchChannel(key)
-  return {
-    restore,
-    sleep: () => line.sleep(waiter),
-    attempt: () => {
-      if (waiter.count === 0) return Effect.succeed(true)
-      if (!waiter.hasTurn || !line.isDue || waiter.isLate) return Effect.undefined
-      line.asked(waiter)
-      const { waiters } = line
-      const messagesSeen = client.subscriptions.messagesSeen(channel)
-      const sentAt = client.now()
-      return Effect.flatMap(catchTransient(restore(look(request))), (answer) => {
-        if (answer instanceof LockStoreError) line.failed(answer, sentAt, true)
-        else {
-          line.answered(-1, true)
-          for (const each of waiters) each.tell(answer)
-        }
-        if (!line.isListening) line.listen(channel, messagesSeen, undefined)
-        return waiter.count === 0 ? Effect.as(inOwnTurn(client), true as const) : Effect.undefined
-      })
-    },
-    isOver: () => waiter.isLate,
-    gaveUp: () => {
-      const { failure } = line.outage
-      if (failure !== undefined) return Effect.fail(failure)
-      const counted = waiter.count === undefined ? restore(look(request)) : Effect.succeed(waiter.count)
-      return Effect.as(
-        Effect.flatMap(counted, (count) => endAt(request, startedAt, count)),
-        true
-      )
-    }
-  }
-}
-
-/** The wait ends with this count. */
-const endAt = (
-  { client, name, waitMillis }: LatchRequest,
-  startedAt: number,
-  count: number
-): Effect.Effect<void, LatchTimeout> =>
-  count === 0
-    ? Effect.void
-    : Effect.fail(new LatchTimeout({ latch: name, waited: waitedSince(startedAt, client.now(), waitMillis), count }))
