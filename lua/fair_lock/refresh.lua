@@ -74,12 +74,10 @@ end
 --@include fair/keep_front
 keep_front(0)
 head = redis.call('LINDEX', KEYS[3], 0)
+local left = redis.call('PTTL', KEYS[1])
 if not head then
   -- without places no client is noted: taking a place notes it again
   redis.call('DEL', KEYS[4], KEYS[5])
-end
-local left = redis.call('PTTL', KEYS[1])
-if not head then
   return { left, false, 0, holder or false, lost }
 end
 if left == -2 and head ~= before then

@@ -28,11 +28,10 @@ else
 end
 --@include fair/skip_the_dead
 --@include fair/keep_front
-if left and head then
-  keep_front(0)
-end
 if not head then
   redis.call('DEL', KEYS[4], KEYS[5])
+elseif left then
+  keep_front(0)
 end
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return released == 1 and 1 or -1
