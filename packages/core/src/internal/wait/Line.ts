@@ -2,7 +2,7 @@
  * A line: the fibers of this process that wait for one thing, a lock, permits of a semaphore, or a latch. One of them has the turn and
  * asks for all; what it does next is decided in `stage.ts`. It takes its wake-ups from `wakes`, a `Queue` with room for one, which is fed
  * by the Stream of the channel's subscription, by releases in this process, and by the waiter's own alarm. The others sleep until they
- * get the turn, or are woken for another reason.
+ * get the turn, or are woken for another reason: in a microtask, for which virtual time does not wait, as it does for who takes from a `Queue`.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -107,8 +107,6 @@ interface LineTerms {
   readonly intervalMillis: number
   /** Whether the turn is reserved for a request that is in flight. */
   readonly isReserved: boolean
-  /** Whether the first waiter joins with the answer to its own request. */
-  readonly hasAsked: boolean
   /** Whether a holding of this process excludes those that wait. */
   readonly isHeldHere: () => boolean
   readonly end: () => void
@@ -152,7 +150,7 @@ export class Line {
   readonly #subscriptions: Array<() => void> = []
 
   constructor(client: LockClient, wakes: Queue.Queue<void>, terms: LineTerms) {
-    const { end, hasAsked, intervalMillis, isHeldHere, isReserved } = terms
+    const { end, intervalMillis, isHeldHere, isReserved } = terms
     this.client = client
     this.wakes = wakes
     this.#end = end
@@ -160,7 +158,7 @@ export class Line {
     this.#isHeldHere = isHeldHere
     this.#isReserved = isReserved
     this.#headLeftAt = client.now()
-    this.stage = isReserved || hasAsked ? asking : isHeldHere() ? asleep(this.pauseUntil(-1)) : due
+    this.stage = isReserved ? asking : isHeldHere() ? asleep(this.pauseUntil(-1)) : due
   }
 
   get isEmpty(): boolean {
@@ -195,9 +193,7 @@ export class Line {
 
   /** The permits with which a missing semaphore is created, if any waiter says so. */
   get initial(): number | undefined {
-    let found: number | undefined
-    this.#forEach(({ initial }) => void (found ??= initial))
-    return found
+    return this.waiters.find(({ initial }) => initial !== undefined)?.initial
   }
 
   /** The oldest that does not want more permits than there are. */
@@ -205,34 +201,32 @@ export class Line {
     return this.#first(this.supply.total)
   }
 
+  /** The head, if free permits are kept for it. */
+  get #keptFor(): Waiter | undefined {
+    const { head, supply } = this
+    if (head === undefined) return undefined
+    return isKept(this.client.now() - this.#headSince(head), head.permits, supply) ? head : undefined
+  }
+
   /** The first waiter for which this number of free permits is enough; none, if they are kept for the head. */
   firstFor(free: number): Waiter | undefined {
-    const { head } = this
-    return head !== undefined && head.permits > free && this.#isKeptFor(head) ? undefined : this.#first(free)
+    const kept = this.#keptFor
+    return kept !== undefined && kept.permits > free ? undefined : this.#first(free)
   }
 
   /** Whether a request for permits would jump the line. */
   isAhead(permits: number): boolean {
-    const { head } = this
-    return (head !== undefined && this.#isKeptFor(head)) || this.#first(permits) !== undefined
+    return this.#keptFor !== undefined || this.#first(permits) !== undefined
   }
 
   /** What the waiters want, other than `except` once it is served. */
   wantWithout(except: Waiter | undefined): Want {
-    let head: Waiter | undefined
-    let least: Waiter | undefined
-    for (const [permits, { first }] of this.#waiters) {
-      const waiter = first === except ? first!.behind : first
-      if (waiter === undefined) continue
-      if (permits <= this.supply.total && (head === undefined || waiter.number < head.number)) head = waiter
-      if (least === undefined || permits < least.permits) least = waiter
-    }
-    const wasHead = head !== undefined && head === this.head
-    const next = wasHead && this.#isKeptFor(head!) ? head : least
+    const kept = this.#keptFor
+    const next = kept === undefined || kept === except ? this.#least(except) : kept
     if (next === undefined) return nothing
     const now = this.client.now()
     const lastServed = except === undefined ? this.#servedAt : now
-    const since = wasHead && next === head ? this.#headSince(next) : Math.max(next.joinedAt, lastServed)
+    const since = next === this.head ? this.#headSince(next) : Math.max(next.joinedAt, lastServed)
     return { permits: next.permits, waitedMillis: Math.round(now - since) }
   }
 
@@ -245,8 +239,14 @@ export class Line {
     return first
   }
 
-  #isKeptFor(head: Waiter): boolean {
-    return isKept(this.client.now() - this.#headSince(head), head.permits, this.supply)
+  /** The first of those that want the fewest permits, without `except`. */
+  #least(except: Waiter | undefined): Waiter | undefined {
+    let least: Waiter | undefined
+    for (const { first } of this.#waiters.values()) {
+      const waiter = first === except ? first?.behind : first
+      if (waiter !== undefined && (least === undefined || waiter.permits < least.permits)) least = waiter
+    }
+    return least
   }
 
   /** Since when it has been the head: those before it may have left long before it joined, and others wait in vain. */
@@ -256,7 +256,9 @@ export class Line {
 
   /** Joins at the end, or at the reserved head; gets the turn if no waiter has it. */
   join(wanted: Wanted): Waiter {
-    const isFirst = this.#isReserved && wanted.hasAsked === true
+    const { hasAsked = false } = wanted
+    if (hasAsked && this.isEmpty) this.on({ _tag: "Asked" })
+    const isFirst = hasAsked && this.#isReserved
     const waiter = new Waiter(this, wanted, isFirst ? 0 : ++this.#lastNumber)
     let waiters = this.#waiters.get(waiter.permits)
     if (waiters === undefined) this.#waiters.set(waiter.permits, (waiters = new LinkedList()))
@@ -464,11 +466,6 @@ export class Line {
     this.outage.answered()
     this.deniedAt = undefined
     if (isAskers) this.on({ _tag: "Granted", until: this.pauseUntil(-1), excludes })
-  }
-
-  /** The waiter that has the turn asks again after this pause, unless something changes. */
-  sleepFor(pauseMillis: number): void {
-    this.on({ _tag: "Paused", until: this.client.now() + pauseMillis })
   }
 
   /** The turns that lead to the grant of the request in flight. */

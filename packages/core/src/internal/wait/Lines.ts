@@ -103,7 +103,6 @@ export class Lines {
           client.presence.begin()
           line = new Line(client, wakes, {
             isReserved: lines === this.#lines.exclusive && this.#asked.exclusive.has(key),
-            hasAsked: wanted.hasAsked === true,
             intervalMillis: this.intervalMillis(waited),
             isHeldHere: () => waited !== "latch" && waited !== "permit" && client.leases.exclude(key, waited),
             end: () => lines.delete(key)

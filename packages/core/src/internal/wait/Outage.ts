@@ -9,17 +9,13 @@ const longestPauseMillis = 5000
  * less often. It cannot rely on a signal: the connection for messages may be back before the one for commands.
  */
 export class Outage<Failure = LockStoreError> {
-  #failure: Failure | undefined = undefined
+  /** The failure of the last request; undefined if it was answered, or there was none. */
+  failure: Failure | undefined = undefined
   #failures = 0
   /** When the last failure that counts came, on the monotonic clock. */
   #countedAt = Number.NEGATIVE_INFINITY
   /** Whether the store has ever failed. */
   hasFailed = false
-
-  /** The failure of the last request; undefined if it was answered, or there was none. */
-  get failure(): Failure | undefined {
-    return this.#failure
-  }
 
   /**
    * A request that was sent at `sentAt` has failed `now`, both on the monotonic clock. Requests that fail together with
@@ -27,7 +23,7 @@ export class Outage<Failure = LockStoreError> {
    * request at a time may omit the times.
    */
   failed(failure: Failure, sentAt = Number.POSITIVE_INFINITY, now = Number.NEGATIVE_INFINITY): void {
-    this.#failure = failure
+    this.failure = failure
     this.hasFailed = true
     if (this.#failures > 0 && sentAt <= this.#countedAt) return
     this.#failures++
@@ -35,7 +31,7 @@ export class Outage<Failure = LockStoreError> {
   }
 
   answered(): void {
-    this.#failure = undefined
+    this.failure = undefined
     this.#failures = 0
   }
 
