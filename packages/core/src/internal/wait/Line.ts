@@ -15,7 +15,7 @@ import { isKept, nothing, type PermitsReply, uncounted, type Want } from "../sto
 import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
-import { asking, asleep, due, type Event, type Grant, next, type Stage } from "./stage.ts"
+import { asleep, due, type Event, type Grant, next, type Stage } from "./stage.ts"
 import { keptBy, oursChannel, ownChannel } from "./Subscriptions.ts"
 
 /** How a fiber joins a line. */
@@ -102,16 +102,6 @@ export class Waiter implements Alarm, Linked<Waiter> {
   }
 }
 
-interface LineTerms {
-  /** How often the waiter that has the turn asks if nothing wakes it, milliseconds, before jitter. */
-  readonly intervalMillis: number
-  /** Whether the turn is reserved for a request that is in flight. */
-  readonly isReserved: boolean
-  /** Whether a holding of this process excludes those that wait. */
-  readonly isHeldHere: () => boolean
-  readonly end: () => void
-}
-
 export class Line {
   readonly client: LockClient
   readonly wakes: Queue.Queue<void>
@@ -134,8 +124,8 @@ export class Line {
   /** When the waiter that has the turn last asked, on the monotonic clock. */
   askedAt = Number.NEGATIVE_INFINITY
   stage: Stage
-  #isReserved: boolean
   readonly #end: () => void
+  /** How often the waiter that has the turn asks if nothing wakes it, milliseconds, before jitter. */
   readonly #intervalMillis: number
   /** Whether a holding of this process excludes those that wait. */
   readonly #isHeldHere: () => boolean
@@ -149,16 +139,20 @@ export class Line {
   /** Each ends one subscription. */
   readonly #subscriptions: Array<() => void> = []
 
-  constructor(client: LockClient, wakes: Queue.Queue<void>, terms: LineTerms) {
-    const { end, intervalMillis, isHeldHere, isReserved } = terms
+  constructor(
+    client: LockClient,
+    wakes: Queue.Queue<void>,
+    intervalMillis: number,
+    isHeldHere: () => boolean,
+    end: () => void
+  ) {
     this.client = client
     this.wakes = wakes
     this.#end = end
     this.#intervalMillis = intervalMillis
     this.#isHeldHere = isHeldHere
-    this.#isReserved = isReserved
     this.#headLeftAt = client.now()
-    this.stage = isReserved ? asking : isHeldHere() ? asleep(this.pauseUntil(-1)) : due
+    this.stage = isHeldHere() ? asleep(this.pauseUntil(-1)) : due
   }
 
   get isEmpty(): boolean {
@@ -254,28 +248,26 @@ export class Line {
     return Math.max(this.#headLeftAt, joinedAt)
   }
 
-  /** Joins at the end, or at the reserved head; gets the turn if no waiter has it. */
-  join(wanted: Wanted): Waiter {
+  /**
+   * Joins at the end, or at the head, if that `isReserved` for its request, which is in flight; gets the turn if no waiter has it, and it is
+   * not reserved for another.
+   */
+  join(wanted: Wanted, isReserved: boolean): Waiter {
     const { hasAsked = false } = wanted
-    if (hasAsked && this.isEmpty) this.on({ _tag: "Asked" })
-    const isFirst = hasAsked && this.#isReserved
+    if ((hasAsked || isReserved) && this.isEmpty) this.on({ _tag: "Asked" })
+    const isFirst = hasAsked && isReserved
     const waiter = new Waiter(this, wanted, isFirst ? 0 : ++this.#lastNumber)
     let waiters = this.#waiters.get(waiter.permits)
     if (waiters === undefined) this.#waiters.set(waiter.permits, (waiters = new LinkedList()))
-    if (isFirst) {
-      this.#isReserved = false
-      waiters.addFirst(waiter)
-    } else {
-      waiters.add(waiter)
-    }
-    if (this.turn === undefined && !this.#isReserved) this.turn = waiter
+    if (isFirst) waiters.addFirst(waiter)
+    else waiters.add(waiter)
+    if (isFirst || !isReserved) this.turn ??= waiter
     return waiter
   }
 
   /** The request that was in flight when the line began was granted, or has failed for good: the first waiter gets the turn. */
   unreserve(isGranted: boolean): void {
-    if (!this.#isReserved) return
-    this.#isReserved = false
+    if (this.turn !== undefined) return
     if (isGranted) this.granted(true, true)
     else this.on({ _tag: "TakenBack", until: this.pauseUntil(-1) })
     this.pass(isGranted ? 0 : Number.POSITIVE_INFINITY)

@@ -91,25 +91,25 @@ export class Lines {
    * Joins a line, or begins one: a request is in flight then if its own was just answered; or if another is, for which the turn is reserved.
    */
   join(key: string, waited: Waited, wanted: Wanted): Effect.Effect<readonly [Line, Waiter]> {
+    const client = this.#client
+    const lines = this.#lines[waited]
+    const join = (line: Line): readonly [Line, Waiter] => {
+      const isReserved = lines === this.#lines.exclusive && this.#asked.exclusive.has(key)
+      return [line, line.join(wanted, isReserved)]
+    }
     return Effect.suspend(() => {
-      const lines = this.#lines[waited]
-      const line = lines.get(key)
-      if (line !== undefined) return Effect.succeed([line, line.join(wanted)])
+      const open = lines.get(key)
+      if (open !== undefined) return Effect.succeed(join(open))
       return Effect.map(Queue.sliding<void>(1), (wakes) => {
-        // another fiber may have begun one in between
         let line = lines.get(key)
+        // else another fiber has begun one in between
         if (line === undefined) {
-          const client = this.#client
           client.presence.begin()
-          line = new Line(client, wakes, {
-            isReserved: lines === this.#lines.exclusive && this.#asked.exclusive.has(key),
-            intervalMillis: this.intervalMillis(waited),
-            isHeldHere: () => waited !== "latch" && waited !== "permit" && client.leases.exclude(key, waited),
-            end: () => lines.delete(key)
-          })
+          const isHeldHere = () => waited !== "latch" && waited !== "permit" && client.leases.exclude(key, waited)
+          line = new Line(client, wakes, this.intervalMillis(waited), isHeldHere, () => lines.delete(key))
           lines.set(key, line)
         }
-        return [line, line.join(wanted)]
+        return join(line)
       })
     })
   }
