@@ -132,13 +132,15 @@ class Lane {
     const { replicas, withinMillis } = this.#wanted
     const asked = wantedOf(replicas, this.#online)
     this.#send(batch[0]!.lock, [...commands, ["WAIT", asked, withinMillis]], withinMillis, (exit) => {
+      // first, as a driver may reply what cannot be read
+      this.#isBusy = false
       if (Exit.isSuccess(exit)) {
         this.#settleAll(groups, asked, exit.value)
       } else {
         const error = errorOf(exit.cause)
         for (const { lock, settle } of batch) settle(this.#failure(lock, error.reason, error, true))
       }
-      this.#confirmAll()
+      if (!this.#isBusy) this.#confirmAll()
     })
   }
 
