@@ -3,7 +3,7 @@
  */
 import { failure } from "../kit/exits.ts"
 import { assert } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Option, Scope } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Option, Scheduler, Scope } from "effect"
 import { FairLock, Lock, ReadWriteLock } from "effect-redis-lock"
 import { TestClock } from "effect/testing"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
@@ -11,6 +11,7 @@ import { expectWarning } from "../run/logs.ts"
 import { test } from "../kit/test.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 import { background } from "../kit/background.ts"
+import { pass } from "../kit/passTime.ts"
 
 test("A re-entry that is not answered can be interrupted, and the outer hold stays", function* () {
   const server = yield* testStore()
@@ -234,4 +235,55 @@ test("A reader whose inner hold ends while Redis cannot be reached counts on not
     yield* long.end
     assert.isTrue(yield* server.isFree("a"))
   }).pipe(Lock.withOwner, reader)
+})
+
+/** A scheduler that parks its fiber at its `operation`-th operation until `goesOn`, and tells when it has. */
+const parking = (base: Scheduler.Scheduler, operation: number, goesOn: () => boolean) => {
+  const parked = Deferred.makeUnsafe<void>()
+  let operations = 0
+  const scheduler: Scheduler.Scheduler = {
+    executionMode: base.executionMode,
+    makeDispatcher: () => base.makeDispatcher(),
+    shouldYield: () => {
+      if (operations >= operation) return !goesOn()
+      if (++operations < operation) return false
+      Deferred.doneUnsafe(parked, Effect.void)
+      return true
+    }
+  }
+  return { parked, scheduler }
+}
+
+test("A waiter enters what its owner has acquired meanwhile, wherever its fiber gave way to that", function* () {
+  const base = yield* Effect.withFiber<Scheduler.Scheduler>(({ cache }) => Effect.succeed(cache.scheduler))
+  for (let operation = 1, isParked = true; isParked; operation++) {
+    const server = yield* testStore()
+    const client = yield* clientOf(server)
+    yield* background(Lock.withLock(Effect.never, "a").pipe(Lock.withOwner, as(yield* clientOf(server))))
+    // it has the turn of this client
+    yield* background(Lock.withLock(Effect.void, "a").pipe(Lock.withOwner, as(client)))
+    yield* pass(0.2)
+    let hasEntered = false
+    const { parked, scheduler } = parking(base, operation, () => hasEntered)
+    const waiting = yield* Effect.gen(function* () {
+      const waiter = yield* Effect.forkChild(
+        Lock.withLock(Effect.void, "a").pipe(Effect.provideService(Scheduler.Scheduler, scheduler))
+      )
+      yield* Deferred.await(parked)
+      yield* server.delete("a")
+      const section = Effect.suspend(() => {
+        hasEntered = true
+        return Fiber.join(waiter)
+      })
+      return yield* Lock.withLockIfAvailable(section, "a")
+    }).pipe(Lock.withOwner, as(client), background)
+    yield* pass(0.2)
+    isParked = Deferred.isDoneUnsafe(parked)
+    if (isParked) {
+      yield* pass(20, 1000)
+      assert.deepStrictEqual(waiting.pollUnsafe(), Exit.succeed(Option.some(undefined)), `at operation ${operation}`)
+    }
+    hasEntered = true
+    yield* Fiber.interrupt(waiting)
+  }
 })

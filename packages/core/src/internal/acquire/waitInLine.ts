@@ -93,9 +93,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     const { line, waiter } = this
     if (this.#hasEnded) return Effect.void
     if (waiter.hasTurn) this.#listen()
-    // its owner may have acquired the lock while its request was under way
-    else if (ownLease(this.request) !== undefined) return Effect.void
-    return line.sleep(waiter)
+    return line.sleep(waiter, () => ownLease(this.request) !== undefined)
   }
 
   attempt(): Effect.Effect<Hold | undefined, LockReentered | LockStoreError> {

@@ -94,9 +94,10 @@ export class Waiter implements Alarm, Linked<Waiter> {
   }
 
   /** Sleeps without the turn, until it is woken. An interruption leaves nothing to undo: who is woken then is gone. */
-  get asleep(): Effect.Effect<void> {
+  asleep(isReady: () => boolean): Effect.Effect<void> {
     return Effect.callback<void>((resume) => {
-      if (this.hasTurn || this.count === 0 || this.isLate) resume(Effect.void)
+      // until here, nothing can wake it
+      if (this.hasTurn || this.count === 0 || this.isLate || isReady()) resume(Effect.void)
       else this.#resume = resume
     })
   }
@@ -405,14 +406,17 @@ export class Line {
     )
   }
 
-  /** Sleeps until the waiter has something to do: it has the turn and is to ask, or its wait is over, or it was woken. */
-  sleep(waiter: Waiter): Effect.Effect<void> {
+  /**
+   * Sleeps until the waiter has something to do: it has the turn and is to ask, or its wait is over, or it was woken. Nor does it sleep if it
+   * is ready: if its owner has acquired the lock since its last request.
+   */
+  sleep(waiter: Waiter, isReady = () => false): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (!waiter.hasTurn) {
         this.#setAlarm(waiter)
-        return waiter.asleep
+        return waiter.asleep(isReady)
       }
-      if (this.isDue || waiter.count === 0) return Effect.void
+      if (this.isDue || waiter.count === 0 || isReady()) return Effect.void
       this.#setAlarm(waiter)
       return Queue.take(this.wakes)
     })
