@@ -14,6 +14,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "woken-before-asleep": {
+    file: `${internal}/wait/Line.ts`,
+    fixed: "this.hasTurn || this.count === 0 || this.isLate || isReady()",
+    broken: "this.hasTurn || this.count === 0 || this.isLate"
+  },
   "permits-verified": {
     file: `${internal}/hold/Tracking.ts`,
     fixed: "size + sizeOf(lease)",
@@ -334,9 +339,9 @@ const fixes = {
     broken: ""
   },
   "removed-expiry": {
-    file: "lua/lock/renew.lua",
-    fixed: "if left < lease and lease > 0 then",
-    broken: "if left >= 0 and left < lease then"
+    file: "lua/include/extend.lua",
+    fixed: "if redis.call('PTTL', key) < tonumber(lease) then",
+    broken: "if false then"
   },
   "tokens-after-none": {
     file: "lua/fair_lock/acquire.lua",

@@ -9,18 +9,13 @@
 -- reply      per key: 1 extended, 0 not held by this owner
 --@urgent
 
+--@include extend
 local has_own = #ARGV > #KEYS + 1
 local replies = {}
 for i, lock in ipairs(KEYS) do
-  local text = has_own and ARGV[#KEYS + 1 + i] or ARGV[1]
-  local lease = tonumber(text)
   -- pcall: a foreign type at one name must not stop the others
   if redis.pcall('HEXISTS', lock, ARGV[i + 1]) == 1 then
-    local left = redis.call('PTTL', lock)
-    -- also if somebody has removed its expiry; a lease of 0 writes nothing
-    if left < lease and lease > 0 then
-      redis.call('PEXPIRE', lock, text)
-    end
+    extend(lock, has_own and ARGV[#KEYS + 1 + i] or ARGV[1])
     replies[i] = 1
   else
     replies[i] = 0

@@ -13,23 +13,20 @@
 redis.pcall('HDEL', KEYS[1], '')
 local time = redis.call('TIME')
 --@include readers/note_reader
+--@include extend
 local replies = {}
 
 for i = 1, #ARGV, 2 do
-  local lease, owner = tonumber(ARGV[i]), ARGV[i + 1]
+  local lease, owner = ARGV[i], ARGV[i + 1]
   local key = (i - 1) / 2 * 3
   local lock, readers, held = KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]
   replies[#replies + 1] = 0
   -- its field stays while other readers keep the lock
   if redis.pcall('HEXISTS', lock, owner) == 1 and redis.call('EXISTS', held) == 1 then
     replies[#replies] = 1
-    for _, extended in ipairs({ held, lock }) do
-      local left = redis.call('PTTL', extended)
-      if left < lease and lease > 0 then
-        redis.call('PEXPIRE', extended, lease)
-      end
-    end
-    note_reader(readers, owner, lock, lease)
+    extend(held, lease)
+    extend(lock, lease)
+    note_reader(readers, owner, lock, tonumber(lease))
   end
 end
 return replies

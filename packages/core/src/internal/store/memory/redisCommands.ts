@@ -87,7 +87,12 @@ const commands: Readonly<Record<string, Command>> = {
   DEL: (db, keys) => keys.filter((key) => db.delete(key)).length,
   TYPE: (db, [key]) => ({ ok: db.type(key!) }),
   PTTL: (db, [key]) => db.pttl(key!),
-  PEXPIRE: (db, [key, millis]) => (db.expire(key!, integer(millis!)) ? 1 : 0),
+  PEXPIRE: (db, [key, millis, condition]) => {
+    const left = db.pttl(key!)
+    // what never expires lasts longest
+    if (condition === "GT" && (left < 0 || left >= integer(millis!))) return 0
+    return db.expire(key!, integer(millis!)) ? 1 : 0
+  },
   PERSIST: (db, [key]) => (db.persist(key!) ? 1 : 0),
 
   GET: (db, [key]) => db.get(key!, "string") ?? false,

@@ -182,8 +182,8 @@ export const scripts = {
     isUrgent: true,
     isTracked: false,
     hasDeadline: false,
-    sha1: "3956559458f20a4c7377125a15f1e0871d7fc4ef",
-    lua: "local has_own = #ARGV > #KEYS + 1\nlocal replies = {}\nfor i, lock in ipairs(KEYS) do\n  local text = has_own and ARGV[#KEYS + 1 + i] or ARGV[1]\n  local lease = tonumber(text)\n  if redis.pcall('HEXISTS', lock, ARGV[i + 1]) == 1 then\n    local left = redis.call('PTTL', lock)\n    if left < lease and lease > 0 then\n      redis.call('PEXPIRE', lock, text)\n    end\n    replies[i] = 1\n  else\n    replies[i] = 0\n  end\nend\nreturn replies"
+    sha1: "bcd3bc89e46b83ebebe690bb077565bd79dcd4ff",
+    lua: "local function extend(key, lease)\n  if lease == '0' or redis.pcall('PEXPIRE', key, lease, 'GT') == 1 then\n    return\n  end\n  if redis.call('PTTL', key) < tonumber(lease) then\n    redis.call('PEXPIRE', key, lease)\n  end\nend\nlocal has_own = #ARGV > #KEYS + 1\nlocal replies = {}\nfor i, lock in ipairs(KEYS) do\n  if redis.pcall('HEXISTS', lock, ARGV[i + 1]) == 1 then\n    extend(lock, has_own and ARGV[#KEYS + 1 + i] or ARGV[1])\n    replies[i] = 1\n  else\n    replies[i] = 0\n  end\nend\nreturn replies"
   },
   "multi_lock/acquire": {
     name: "multi_lock/acquire",
@@ -302,8 +302,8 @@ export const scripts = {
     isUrgent: true,
     isTracked: false,
     hasDeadline: false,
-    sha1: "bacb1be80c66eff0032d83ac9fe57fb58364d024",
-    lua: "redis.pcall('HDEL', KEYS[1], '')\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1e3 + math.floor(time[2] / 1000)\nlocal function note_reader(readers, owner, lock, lease)\n  redis.call('ZADD', readers, 'XX', 'GT', now + lease, owner)\n  redis.call('PEXPIRE', readers, math.max(lease, redis.call('PTTL', lock)))\nend\nlocal replies = {}\nfor i = 1, #ARGV, 2 do\n  local lease, owner = tonumber(ARGV[i]), ARGV[i + 1]\n  local key = (i - 1) / 2 * 3\n  local lock, readers, held = KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]\n  replies[#replies + 1] = 0\n  if redis.pcall('HEXISTS', lock, owner) == 1 and redis.call('EXISTS', held) == 1 then\n    replies[#replies] = 1\n    for _, extended in ipairs({ held, lock }) do\n      local left = redis.call('PTTL', extended)\n      if left < lease and lease > 0 then\n        redis.call('PEXPIRE', extended, lease)\n      end\n    end\n    note_reader(readers, owner, lock, lease)\n  end\nend\nreturn replies"
+    sha1: "5427a9db854e438a35cea2fa4e97a66707ce0078",
+    lua: "redis.pcall('HDEL', KEYS[1], '')\nlocal time = redis.call('TIME')\nlocal now = time[1] * 1e3 + math.floor(time[2] / 1000)\nlocal function note_reader(readers, owner, lock, lease)\n  redis.call('ZADD', readers, 'XX', 'GT', now + lease, owner)\n  redis.call('PEXPIRE', readers, math.max(lease, redis.call('PTTL', lock)))\nend\nlocal function extend(key, lease)\n  if lease == '0' or redis.pcall('PEXPIRE', key, lease, 'GT') == 1 then\n    return\n  end\n  if redis.call('PTTL', key) < tonumber(lease) then\n    redis.call('PEXPIRE', key, lease)\n  end\nend\nlocal replies = {}\nfor i = 1, #ARGV, 2 do\n  local lease, owner = ARGV[i], ARGV[i + 1]\n  local key = (i - 1) / 2 * 3\n  local lock, readers, held = KEYS[key + 1], KEYS[key + 2], KEYS[key + 3]\n  replies[#replies + 1] = 0\n  if redis.pcall('HEXISTS', lock, owner) == 1 and redis.call('EXISTS', held) == 1 then\n    replies[#replies] = 1\n    extend(held, lease)\n    extend(lock, lease)\n    note_reader(readers, owner, lock, tonumber(lease))\n  end\nend\nreturn replies"
   },
   "record/clear": {
     name: "record/clear",
