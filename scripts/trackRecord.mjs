@@ -1318,9 +1318,9 @@ const fixes = {
       'awaitRollback([client], Effect.flatMap(Fiber.await(first), ({ _tag }) => (_tag === "Success" ? Effect.void : Effect.never)))'
   },
   "one-of-two-told": {
-    file: "packages/ioredis/src/internal/clusterDriver.ts",
-    fixed: "RcMap.get(subscribers, server).pipe(",
-    broken: "makeSubscriber(false, () => server).pipe("
+    file: "packages/ioredis/src/internal/tracking.ts",
+    fixed: "for (const listener of [...reports.listeners]) listener.onSignal(signal)",
+    broken: "[...reports.listeners].at(-1)?.onSignal(signal)"
   },
   "one-address": {
     file: "packages/ioredis/src/internal/serverDriver.ts",
