@@ -5,7 +5,6 @@ import type { AcquireOptions } from "../../AcquireOptions.ts"
 import { InvalidLockOptions, type LockLost, LockStoreError } from "../../LockError.ts"
 import type { HolderState, LockState } from "../../LockState.ts"
 import type { RedisLock } from "../../RedisLock.ts"
-import type { AcquireRequest } from "../acquire/ask.ts"
 import type { InternalHolding } from "../hold/Hold.ts"
 import { nothingUnder } from "../kinds/inspect.ts"
 import { type Invalid, isInvalid, refuseMinHold, timesOf } from "../options/acquireOptions.ts"
@@ -52,7 +51,7 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
       acknowledge: options?.acknowledge ?? this.#options?.acknowledge
     }
     const prepared: Array<PreparedAcquire<E, T>> = []
-    const subjects: Array<AcquireRequest> = []
+    const subjects = new Set<string>()
     for (const member of this.#members) {
       const request = member.prepare(fiber, scope, lease)
       if (isInvalid(request)) return request
@@ -60,10 +59,9 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
         const keptMember = refuseMinHold(subject, "a member of a MultiLock")
         if (keptMember !== undefined) return keptMember
         // the same lock, or the other side of it
-        if (subjects.some(({ client, keys }) => client === subject.client && keys.lock === subject.keys.lock)) {
-          return problem(`"${request.name}" is among its members twice`)
-        }
-        subjects.push(subject)
+        const key = `${subject.client.clientId} ${subject.keys.lock}`
+        if (subjects.has(key)) return problem(`"${request.name}" is among its members twice`)
+        subjects.add(key)
       }
       prepared.push(request)
     }

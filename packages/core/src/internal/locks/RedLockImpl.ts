@@ -1,4 +1,3 @@
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { Fiber } from "effect/Fiber"
 import type * as Scope from "effect/Scope"
@@ -119,10 +118,6 @@ const refuseOptions = (options: AcquireOptions | undefined): InvalidLockOptions 
 
 /** Turns the store's report on its members into the lock's own failure. */
 const surfacing = <A, E>(self: Effect.Effect<A, E | QuorumNotReached>): Effect.Effect<A, E | QuorumNotReached> =>
-  Effect.catchCause(self, (cause) =>
-    Effect.failCause(
-      Cause.map(cause, (error) =>
-        error instanceof LockStoreError && error.cause instanceof QuorumNotReached ? error.cause : error
-      )
-    )
+  Effect.mapError(self, (error) =>
+    error instanceof LockStoreError && error.cause instanceof QuorumNotReached ? error.cause : error
   )
