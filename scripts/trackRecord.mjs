@@ -14,6 +14,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "fair-heard-at-once": {
+    file: `${internal}/acquire/waitInFairQueue.ts`,
+    fixed: "if (client.subscriptions.messagesSeen(channel) !== messagesSeen)",
+    broken: "if (spare !== undefined && client.subscriptions.messagesSeen(channel) !== messagesSeen)"
+  },
   "woken-before-asleep": {
     file: `${internal}/wait/Line.ts`,
     fixed: "this.hasTurn || this.count === 0 || this.isLate || isReady()",

@@ -11,6 +11,7 @@ import { expectWarning } from "../run/logs.ts"
 import { test } from "../kit/test.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 import { background } from "../kit/background.ts"
+import { parkingAt } from "../kit/parking.ts"
 import { pass } from "../kit/passTime.ts"
 
 test("A re-entry that is not answered can be interrupted, and the outer hold stays", function* () {
@@ -237,53 +238,29 @@ test("A reader whose inner hold ends while Redis cannot be reached counts on not
   }).pipe(Lock.withOwner, reader)
 })
 
-/** A scheduler that parks its fiber at its `operation`-th operation until `goesOn`, and tells when it has. */
-const parking = (base: Scheduler.Scheduler, operation: number, goesOn: () => boolean) => {
-  const parked = Deferred.makeUnsafe<void>()
-  let operations = 0
-  const scheduler: Scheduler.Scheduler = {
-    executionMode: base.executionMode,
-    makeDispatcher: () => base.makeDispatcher(),
-    shouldYield: () => {
-      if (operations >= operation) return !goesOn()
-      if (++operations < operation) return false
-      Deferred.doneUnsafe(parked, Effect.void)
-      return true
-    }
-  }
-  return { parked, scheduler }
-}
-
 test("A waiter enters what its owner has acquired meanwhile, wherever its fiber gave way to that", function* () {
-  const base = yield* Effect.withFiber<Scheduler.Scheduler>(({ cache }) => Effect.succeed(cache.scheduler))
   for (let operation = 1, isParked = true; isParked; operation++) {
     const server = yield* testStore()
     const client = yield* clientOf(server)
-    yield* background(Lock.withLock(Effect.never, "a").pipe(Lock.withOwner, as(yield* clientOf(server))))
+    yield* background(Lock.withLock(Effect.never, "a").pipe(as(yield* clientOf(server))))
     // it has the turn of this client
-    yield* background(Lock.withLock(Effect.void, "a").pipe(Lock.withOwner, as(client)))
+    yield* background(Lock.withLock(Effect.void, "a").pipe(as(client)))
     yield* pass(0.2)
-    let hasEntered = false
-    const { parked, scheduler } = parking(base, operation, () => hasEntered)
+    const parking = yield* parkingAt(operation)
     const waiting = yield* Effect.gen(function* () {
-      const waiter = yield* Effect.forkChild(
-        Lock.withLock(Effect.void, "a").pipe(Effect.provideService(Scheduler.Scheduler, scheduler))
+      const waiter = yield* background(
+        Lock.withLock(Effect.void, "a").pipe(Effect.provideService(Scheduler.Scheduler, parking.scheduler))
       )
-      yield* Deferred.await(parked)
+      yield* Effect.sleep("200 millis")
       yield* server.delete("a")
       const section = Effect.suspend(() => {
-        hasEntered = true
+        parking.goOn()
         return Fiber.join(waiter)
       })
       return yield* Lock.withLockIfAvailable(section, "a")
     }).pipe(Lock.withOwner, as(client), background)
-    yield* pass(0.2)
-    isParked = Deferred.isDoneUnsafe(parked)
-    if (isParked) {
-      yield* pass(20, 1000)
-      assert.deepStrictEqual(waiting.pollUnsafe(), Exit.succeed(Option.some(undefined)), `at operation ${operation}`)
-    }
-    hasEntered = true
-    yield* Fiber.interrupt(waiting)
+    yield* pass(1)
+    assert.deepStrictEqual(waiting.pollUnsafe(), Exit.succeed(Option.some(undefined)), `at operation ${operation}`)
+    isParked = parking.isParked
   }
 })

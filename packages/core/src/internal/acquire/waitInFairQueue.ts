@@ -73,8 +73,8 @@ export const waitInFairQueue = (
         client.inOwnTurn(() => Queue.flushUnsafe(signals))
       })
       spare?.stop()
-      // announced since the request was sent, or to be looked up, as the connection was lost
-      if (spare !== undefined && client.subscriptions.messagesSeen(channel) !== messagesSeen) waiter.signal()
+      // announced since the request was sent, or to be looked up: the connection was lost, or the subscription was ready at once
+      if (client.subscriptions.messagesSeen(channel) !== messagesSeen) waiter.signal()
       client.lines.spareOwners.prepare(keys, kind)
     }
 
