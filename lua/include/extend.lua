@@ -5,8 +5,8 @@ local function extend(key, lease)
   if lease == '0' or redis.pcall('PEXPIRE', key, lease, 'GT') == 1 then
     return
   end
-  -- it lasts longer already, or for ever, which is longest to GT; or this is Redis 6, which
-  -- has no GT
+  -- Either the key lasts longer already, or it has no expiry, which GT takes for the longest of
+  -- all, or the server does not know GT, like Redis 6.
   if redis.call('PTTL', key) < tonumber(lease) then
     redis.call('PEXPIRE', key, lease)
   end

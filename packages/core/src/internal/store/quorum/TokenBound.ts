@@ -37,7 +37,7 @@ export class TokenBound {
       this.#lookedAt = now
       this.#lead = clock - now * 1000
     }
-    // by so much the members' clocks may have gone on when they run what is sent now
+    // the members' clocks may have advanced by this much before they run the command
     const margin = Math.min(marginMicros + this.#acquireMillis * 1000, longestMarginMicros)
     return withTokenAtLeast(command, Math.floor(this.#lead + now * 1000 + margin))
   }
