@@ -1,50 +1,42 @@
 /**
  * A scheduler whose fiber gives way at one of its operations, for as long as a test likes.
  */
-import { Effect, Scheduler } from "effect"
+import { type Fiber, Scheduler } from "effect"
 
-export interface Parking {
-  readonly scheduler: Scheduler.Scheduler
+export class Parking extends Scheduler.MixedScheduler {
   /** Whether the fiber has given way. */
-  readonly isParked: boolean
-  /** The fiber goes on, or does not give way at all. */
-  readonly goOn: () => void
-}
+  isParked = false
+  readonly #operation: number
+  #operations = 0
+  #goesOn = false
+  /** What is to run once it goes on. */
+  readonly #held: Array<() => void> = []
 
-/** Its fiber, and those that it forks, give way at the `operation`-th operation. */
-export const parkingAt = (operation: number): Effect.Effect<Parking> =>
-  Effect.withFiber(({ cache: { scheduler: base } }) => {
-    let operations = 0
-    let isParked = false
-    let goesOn = false
-    const held: Array<() => void> = []
-    const scheduler: Scheduler.Scheduler = {
-      executionMode: base.executionMode,
-      makeDispatcher: () => {
-        const dispatcher = base.makeDispatcher()
-        return {
-          scheduleTask: (task, priority) => {
-            const schedule = () => dispatcher.scheduleTask(task, priority)
-            if (isParked && !goesOn) held.push(schedule)
-            else schedule()
-          },
-          flush: () => dispatcher.flush()
-        }
-      },
-      shouldYield: () => {
-        if (++operations !== operation || goesOn) return false
-        isParked = true
-        return true
-      }
+  /** The fiber, with those that it forks, gives way at this one of their operations. */
+  constructor(operation: number) {
+    super()
+    this.#operation = operation
+  }
+
+  override shouldYield(fiber: Fiber.Fiber<unknown, unknown>): boolean {
+    if (++this.#operations !== this.#operation || this.#goesOn) return super.shouldYield(fiber)
+    this.isParked = true
+    return true
+  }
+
+  override makeDispatcher(): ReturnType<Scheduler.MixedScheduler["makeDispatcher"]> {
+    const dispatcher = super.makeDispatcher()
+    const schedule = dispatcher.scheduleTask.bind(dispatcher)
+    dispatcher.scheduleTask = (task, priority) => {
+      if (this.isParked && !this.#goesOn) this.#held.push(() => schedule(task, priority))
+      else schedule(task, priority)
     }
-    return Effect.succeed({
-      scheduler,
-      get isParked() {
-        return isParked
-      },
-      goOn: () => {
-        goesOn = true
-        for (const schedule of held.splice(0)) schedule()
-      }
-    })
-  })
+    return dispatcher
+  }
+
+  /** The fiber goes on, or does not give way at all. */
+  goOn(): void {
+    this.#goesOn = true
+    for (const schedule of this.#held.splice(0)) schedule()
+  }
+}

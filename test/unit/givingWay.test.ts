@@ -3,9 +3,18 @@
  */
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Scheduler, Scope } from "effect"
-import { CountDownLatch, FairLock, Lock, MultiLock, PermitSemaphore, ReadWriteLock, Semaphore } from "effect-redis-lock"
+import {
+  CountDownLatch,
+  FairLock,
+  Lock,
+  MultiLock,
+  PermitSemaphore,
+  ReadWriteLock,
+  type RedisLock,
+  Semaphore
+} from "effect-redis-lock"
 import { background } from "../kit/background.ts"
-import { parkingAt } from "../kit/parking.ts"
+import { Parking } from "../kit/parking.ts"
 import { pass } from "../kit/passTime.ts"
 import { testQuietly as test } from "../kit/test.ts"
 import { as, clientOf, testStore } from "../kit/testStore.ts"
@@ -17,7 +26,13 @@ const latch = CountDownLatch.make("a")
 const both = MultiLock.make([Lock.make("a"), Lock.make("b")])
 const opened = () => Effect.orDie(CountDownLatch.countDown(latch))
 
-const waits = {
+type Needs = RedisLock.RedisLock
+
+/** What another client holds, and what waits for it. */
+const waits: Record<
+  string,
+  readonly [hold: Effect.Effect<unknown, unknown, Needs | Scope.Scope>, wait: Effect.Effect<unknown, unknown, Needs>]
+> = {
   "a lock": [Lock.scoped("a"), Lock.withLock(Effect.void, "a")],
   "a lock, for a scope,": [Lock.scoped("a"), Effect.scoped(Lock.scoped("a"))],
   "a fair lock": [Lock.scoped(FairLock.make("a")), Lock.withLock(Effect.void, FairLock.make("a"))],
@@ -27,7 +42,7 @@ const waits = {
   "an anonymous permit": [Semaphore.scoped(anonymous, 1), Semaphore.withPermits(Effect.void, anonymous, 1)],
   "several locks": [Lock.scoped("a"), Lock.withLock(Effect.void, both)],
   "a latch": [Effect.acquireRelease(CountDownLatch.trySetCount(latch, 1), opened), CountDownLatch.await(latch)]
-} as const
+}
 
 for (const [what, [hold, wait]] of Object.entries(waits)) {
   for (const isSecond of [false, true]) {
@@ -37,15 +52,11 @@ for (const [what, [hold, wait]] of Object.entries(waits)) {
         const server = yield* testStore()
         const [mine, other] = [yield* clientOf(server), yield* clientOf(server)]
         const scope = yield* Scope.make()
-        yield* (hold as Effect.Effect<unknown, never, Scope.Scope>).pipe(Scope.provide(scope), as(other))
-        if (isSecond) yield* background((wait as Effect.Effect<unknown>).pipe(as(mine)))
+        yield* hold.pipe(Scope.provide(scope), as(other))
+        if (isSecond) yield* background(wait.pipe(as(mine)))
         yield* pass(0.2)
-        const parking = yield* parkingAt(operation)
-        const waiting = yield* (wait as Effect.Effect<unknown>).pipe(
-          Effect.provideService(Scheduler.Scheduler, parking.scheduler),
-          as(mine),
-          background
-        )
+        const parking = new Parking(operation)
+        const waiting = yield* wait.pipe(Effect.provideService(Scheduler.Scheduler, parking), as(mine), background)
         yield* pass(0.2)
         isParked = parking.isParked
         yield* background(Scope.close(scope, Exit.void))

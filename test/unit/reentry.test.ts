@@ -11,7 +11,7 @@ import { expectWarning } from "../run/logs.ts"
 import { test } from "../kit/test.ts"
 import { wrappedStore } from "../kit/wrappedStore.ts"
 import { background } from "../kit/background.ts"
-import { parkingAt } from "../kit/parking.ts"
+import { Parking } from "../kit/parking.ts"
 import { pass } from "../kit/passTime.ts"
 
 test("A re-entry that is not answered can be interrupted, and the outer hold stays", function* () {
@@ -246,10 +246,10 @@ test("A waiter enters what its owner has acquired meanwhile, wherever its fiber 
     // it has the turn of this client
     yield* background(Lock.withLock(Effect.void, "a").pipe(as(client)))
     yield* pass(0.2)
-    const parking = yield* parkingAt(operation)
+    const parking = new Parking(operation)
     const waiting = yield* Effect.gen(function* () {
       const waiter = yield* background(
-        Lock.withLock(Effect.void, "a").pipe(Effect.provideService(Scheduler.Scheduler, parking.scheduler))
+        Lock.withLock(Effect.void, "a").pipe(Effect.provideService(Scheduler.Scheduler, parking))
       )
       yield* Effect.sleep("200 millis")
       yield* server.delete("a")
