@@ -8,7 +8,8 @@ import { Hold } from "../hold/Hold.ts"
 import { giveBackTurn, releaseAgainAfter, rollbackUnknown } from "../hold/rollback.ts"
 import { ownerRefOf } from "../kinds/kinds.ts"
 import { matchOutcome } from "../store/commands.ts"
-import { FairWaiter, type Wake } from "../wait/FairQueue.ts"
+import { FairWaiter } from "../wait/FairQueue.ts"
+import { isDue } from "../wait/stage.ts"
 import { acquireOnce, type AcquireRequest, Ask, begun, type Denial, takeOver, type Restore } from "./ask.ts"
 import { reenterOr } from "./reenter.ts"
 import { countWaiting, gaveUp, untilServed, type Wait } from "./untilServed.ts"
@@ -23,16 +24,16 @@ export const waitInFairQueue = (
   restore: Restore,
   startedAt: number
 ): Effect.Effect<Hold, LockTimeout | LockReentered | LockStoreError> => {
-  const { client, identity, keys, kind, leaseMillis } = request
+  const { client, keys, kind, leaseMillis } = request
   const waitsUntil = startedAt + request.waitMillis
-  return Effect.flatMap(Queue.sliding<Wake>(1), (signals) => {
+  return Effect.flatMap(Queue.sliding<void>(1), (wakes) => {
     const queue = client.lines.openFair(keys)
     // an owner whose channel is heard already
     const spare = client.lines.spareOwners.take(keys.lock)
     const messagesSeen = spare && client.subscriptions.messagesSeen(spare.channel)
     const owner = spare?.owner ?? client.nextOwner()
     const secret = client.nextOwner().slice(client.clientId.length + 1)
-    const waiter = new FairWaiter(owner, secret, identity, signals, waitsUntil)
+    const waiter = new FairWaiter(request, owner, secret, wakes, waitsUntil)
     queue.enter(waiter)
     let denial: Denial | undefined
     let stopListening = spare?.stop
@@ -40,22 +41,22 @@ export const waitInFairQueue = (
     let unsureUntil: number | undefined
 
     const ask = Effect.suspend(() => {
-      waiter.asking = true
       waiter.askedAt = client.now()
+      waiter.on({ _tag: "Asked" })
       const asked = new Ask(request, { waits: true, startedAt, secret }, owner)
       return Effect.map(acquireOnce(request, asked, restore), (answer) => {
-        // a holder needs no place
-        waiter.asking = answer instanceof Hold
         denial = undefined
         waiter.mayHavePlace ||= asked.mayHaveRun
         if (answer instanceof LockStoreError) {
           if (asked.mayHaveRun) unsureUntil = client.now() + client.store.commandLifeMillis
           queue.outage.failed(answer)
-          return undefined
+        } else {
+          queue.outage.answered()
+          if (answer instanceof Hold) return answer
+          denial = answer
         }
-        queue.outage.answered()
-        if (answer instanceof Hold) return answer
-        denial = answer
+        // its alarm, or the next report, says when to ask again
+        waiter.on({ _tag: "Answered", until: Number.POSITIVE_INFINITY, now: client.now() })
         return undefined
       })
     })
@@ -68,40 +69,37 @@ export const waitInFairQueue = (
         // outage all channels come back at once: one report serves all waiters.
         if (signal._tag === "Message") waiter.told(signal.message)
         else if (isSubscribed || queue.outage.hasFailed) queue.lookSoon()
-        else waiter.signal()
+        else waiter.changed()
         isSubscribed = true
-        client.inOwnTurn(() => Queue.flushUnsafe(signals))
+        client.inOwnTurn(() => Queue.flushUnsafe(wakes))
       })
       spare?.stop()
       // announced since the request was sent, or to be looked up: the connection was lost, or the subscription was ready at once
-      if (client.subscriptions.messagesSeen(channel) !== messagesSeen) waiter.signal()
+      if (client.subscriptions.messagesSeen(channel) !== messagesSeen) waiter.changed()
       client.lines.spareOwners.prepare(keys, kind)
     }
 
-    const takeTurn = Effect.suspend((): Effect.Effect<Hold | undefined, LockStoreError> => {
-      const { grant } = waiter
-      waiter.grant = undefined
-      const taken = grant && takeOver(request, grant, startedAt)
+    const takeTurn = (): Effect.Effect<Hold | undefined, LockStoreError> => {
+      const { isLate, stage } = waiter
+      const taken = stage._tag === "HandedOver" ? takeOver(request, stage.grant, startedAt) : undefined
       if (taken !== undefined) {
-        waiter.asking = true
+        // a holder needs no place
+        queue.leave(waiter)
         return begun(taken)
       }
       // during an outage, the queue's refresh finds out for all waiters when the store answers again
-      if (queue.outage.failure !== undefined && client.now() >= waitsUntil) return Effect.undefined
+      if (!isDue(stage) || (isLate && queue.outage.failure !== undefined)) return Effect.undefined
       return Effect.map(ask, (hold) => {
         if (hold === undefined) queue.sleep(waiter, denial?.remaining ?? -1)
         return hold
       })
-    })
+    }
 
     const wait: Wait<Hold, LockTimeout | LockReentered | LockStoreError> = {
       restore,
-      sleep: () =>
-        Effect.map(Queue.take(signals), (wake) => {
-          if (wake === "tick" && client.now() < waitsUntil) client.telemetry.of(kind.name).polls++
-        }),
-      attempt: () => reenterOr(request, restore, waitsUntil, () => takeTurn),
-      isOver: () => client.now() >= waitsUntil,
+      sleep: () => (isDue(waiter.stage) ? Effect.void : Queue.take(wakes)),
+      attempt: () => reenterOr(request, restore, waitsUntil, takeTurn),
+      isOver: () => waiter.isLate,
       gaveUp: () => gaveUp(request, startedAt, denial, queue.outage.failure)
     }
 
@@ -133,7 +131,7 @@ export const waitInFairQueue = (
       (hold) => {
         leave()
         // it re-enters a lock that its owner has acquired meanwhile
-        if (!waiter.asking) return Effect.as(giveUp, hold)
+        if (hold.owner !== owner) return Effect.as(giveUp, hold)
         if (unsureUntil !== undefined) releaseAgainAfter(hold, unsureUntil, leaseMillis)
         return Effect.succeed(hold)
       },

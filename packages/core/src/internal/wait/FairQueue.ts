@@ -9,14 +9,14 @@ import * as Queue from "effect/Queue"
 import type { LockStoreError, StoreReason } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Identity } from "../hold/Lease.ts"
-import { type LockProtocol, placeTermsOf, waiterTimeoutMillis } from "../kinds/kinds.ts"
+import { type LockProtocol, type LockRef, placeTermsOf, waiterTimeoutMillis } from "../kinds/kinds.ts"
 import { isRefused, mayHaveRun, transientFailure } from "../store/failures.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { refresh, type RefreshReply } from "../store/operations/fairLock.ts"
 import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
-import type { Grant } from "./stage.ts"
+import { asking, type Event, isDue, next, type Stage } from "./stage.ts"
 import { handOverIn } from "./Subscriptions.ts"
 
 /** Waiters whose channels come back within this time share one report. */
@@ -95,7 +95,7 @@ export class FairQueue implements Alarm {
   /** Wakes the waiters that may share the hold that was just acquired. */
   wakeMatching(matches: (identity: Identity) => boolean): void {
     for (const waiter of this.#waiters.values()) {
-      if (matches(waiter.identity)) waiter.signal()
+      if (matches(waiter.request.identity)) waiter.changed()
     }
   }
 
@@ -171,7 +171,7 @@ export class FairQueue implements Alarm {
     // a late command may have created a place for an owner that no longer waits; it would hold up every waiter behind it
     if (head?.startsWith(`${this.#client.clientId}:`) === true) this.removePlaces([head])
     const waiter = holder === undefined ? undefined : this.#waiters.get(holder)
-    if (waiter !== undefined && (atOnce || !waiter.asking)) {
+    if (waiter !== undefined && (atOnce || waiter.stage._tag !== "Asking")) {
       // it holds the lock without knowing it
       waiter.ring()
     } else if (head !== undefined) {
@@ -238,7 +238,7 @@ export class FairQueue implements Alarm {
   #nextIs(head: string, left: number, millis: number): void {
     const waiter = this.#waiters.get(head)
     if (waiter === undefined) this.#ringWithin(Math.max(left, millis) + 1)
-    else if (!waiter.asking) this.#wakeAfter(waiter, left + 1)
+    else if (waiter.stage._tag !== "Asking") this.#wakeAfter(waiter, left + 1)
   }
 
   /** It is this owner's turn. If it belongs to another process, it counts as dead after `millis`: check again then. */
@@ -302,7 +302,7 @@ class FairWaiters extends Map<string, FairWaiter> {
     const fromFirst = waiter === this.#order.first
     const owners: Array<string> = []
     for (let looked = Math.min(this.size, mostReported); looked > 0 && waiter !== undefined; looked--) {
-      if (!waiter.asking) owners.push(waiter.owner)
+      if (waiter.stage._tag !== "Asking") owners.push(waiter.owner)
       waiter = waiter.behind ?? this.#order.first
     }
     this.#next = waiter
@@ -311,54 +311,67 @@ class FairWaiters extends Map<string, FairWaiter> {
   }
 }
 
-/** What wakes a waiter of a fair lock: a message, or its alarm. */
-export type Wake = "signal" | "tick"
-
-/** One waiter of this process in the queue of a fair lock, where it has a place and a channel of its own. */
+/** One waiter of this process in the queue of a fair lock, where it has a place and a channel of its own. It goes through the stages of a line. */
 export class FairWaiter implements Alarm, Linked<FairWaiter> {
+  readonly request: Pick<LockRef, "client" | "kind"> & { readonly identity: Identity }
   readonly owner: string
-  readonly identity: Identity
-  readonly signals: Queue.Queue<Wake>
-  /** Whether a request is in flight or was granted: the place then needs no refresh. */
-  asking = true
-  /** Whether it may have a place in Redis, or the lock: one of its requests may have been run, or a report that named it. */
-  mayHavePlace = false
-  /** What the last message has handed over to it. */
-  grant: Grant | undefined = undefined
   /** A number that is sent with its requests; the message that hands the lock over to it, and only that, repeats it. */
   readonly secret: string
-  /** When its last request was sent, on the monotonic clock. */
-  askedAt = Number.NEGATIVE_INFINITY
+  readonly wakes: Queue.Queue<void>
   /** When its wait time ends, on the monotonic clock. */
   readonly waitsUntil: number
+  /** It begins with its first request. While it asks, its place needs no refresh. */
+  stage: Stage = asking
+  /** Whether it may have a place in Redis, or the lock: one of its requests may have been run, or a report that named it. */
+  mayHavePlace = false
+  /** When its last request was sent, on the monotonic clock. */
+  askedAt = Number.NEGATIVE_INFINITY
   before: FairWaiter | undefined = undefined
   behind: FairWaiter | undefined = undefined
   due = 0
   heapIndex = -1
 
-  constructor(owner: string, secret: string, identity: Identity, signals: Queue.Queue<Wake>, waitsUntil: number) {
+  constructor(
+    request: FairWaiter["request"],
+    owner: string,
+    secret: string,
+    wakes: Queue.Queue<void>,
+    waitsUntil: number
+  ) {
+    this.request = request
     this.owner = owner
     this.secret = secret
-    this.identity = identity
-    this.signals = signals
+    this.wakes = wakes
     this.waitsUntil = waitsUntil
   }
 
-  /** Its wait time is over, or the holder's lease has ended. */
-  ring(): void {
-    Queue.offerUnsafe(this.signals, "tick")
+  get isLate(): boolean {
+    return this.request.client.now() >= this.waitsUntil
   }
 
-  signal(): void {
-    Queue.offerUnsafe(this.signals, "signal")
+  /** Goes on to the next stage, and wakes its fiber if that has something to do. */
+  on(event: Event): void {
+    this.stage = next(this.stage, event)
+    if (isDue(this.stage)) Queue.offerUnsafe(this.wakes, undefined)
+  }
+
+  /** It is to ask: its turn may have come, or it may share what its owner has acquired. */
+  changed(): void {
+    this.on({ _tag: "Changed" })
+  }
+
+  /** Its alarm: its wait time is over, or the holder's lease has ended. */
+  ring(): void {
+    const { client, kind } = this.request
+    if (!this.isLate) client.telemetry.of(kind.name).polls++
+    this.changed()
   }
 
   /** Its turn has come: the lock is its own already if the message knows its secret. */
   told(message: string): void {
     const { granted, secret } = handOverIn(message)
     this.mayHavePlace = true
-    if (granted !== undefined && secret === this.secret) this.grant = { ...granted, owner: this.owner }
-    this.signal()
+    this.on({ _tag: "Kept", grant: granted && secret === this.secret ? { ...granted, owner: this.owner } : undefined })
   }
 }
 

@@ -15,7 +15,7 @@ import { isKept, nothing, type PermitsReply, uncounted, type Want } from "../sto
 import type { Alarm } from "../time/clock.ts"
 import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
-import { asleep, due, type Event, type Grant, next, type Stage } from "./stage.ts"
+import { asleep, due, type Event, type Grant, isDue, next, type Stage } from "./stage.ts"
 import { keptBy, oursChannel, ownChannel } from "./Subscriptions.ts"
 
 /** How a fiber joins a line. */
@@ -164,9 +164,9 @@ export class Line {
     return this.#subscriptions.length > 0
   }
 
-  /** Whether the waiter that has the turn has something to do: to ask, or to take what was handed over. */
+  /** Whether the waiter that has the turn has something to do. */
   get isDue(): boolean {
-    return this.stage._tag === "Due" || this.stage._tag === "HandedOver"
+    return isDue(this.stage)
   }
 
   /** What was handed over to this client, and nobody has taken. */

@@ -1,16 +1,26 @@
 /**
- * What a line does: the fibers of one process that wait for one thing. Pure, and complete: every event has its place in every stage.
- * `Line.ts` feeds it with events and carries out what it says; `untilServed.ts` is the loop of a waiter.
+ * What those who ask do next: a line, for the fibers of one process that wait for one thing; or a waiter of a fair lock, for itself. Pure, and
+ * complete: every event has its place in every stage. `Line.ts` and `FairQueue.ts` feed it with events and carry out what it says;
+ * `untilServed.ts` is the loop of a waiter.
  *
  * ```
- *      changed, kept, rang, left to us                    asked
- *  Asleep ───────────────────────────────▶ Due ─────────────────────▶ Asking
- *   │ ▲ ▲                                   ▲ ▲                         │ │
- *   │ │ │ granted                           │ │ answered, after a change│ │
- *   │ │ └───────────────────────────────────┼─┴─────────────────────────┘ │
- *   │ └─────────────────────────────────────┼─────────────────────────────┘ answered
- *   │             handed over               │ not granted
- *   └─────────────────────────────────▶ HandedOver ─────▶ granted: Asleep
+ *               Due                Asking                    Asleep                HandedOver
+ * Changed       -                  noted                     Due, unless quiet     -
+ * Kept          -                  noted                     Due                   -
+ *   + a grant   HandedOver         noted                     HandedOver            HandedOver, with this one
+ * LeftToUs      Due                noted                     Due                   Due
+ * LeftToOthers  Asleep, quiet      noted                     Asleep, quiet         -
+ * Asked         Asking             Asking                    Asking                Asking
+ * Answered      -                  by what was noted:        -                     -
+ *                                    a grant: HandedOver
+ *                                    to others: Asleep, quiet
+ *                                    a change: Due
+ *                                  else Asleep
+ * Granted       -                  Asleep                    Asleep                Asleep
+ *   to readers  -                  Due after a change        Asleep                Due
+ * TakenBack     -                  Asleep                    -                     -
+ * Paused        -                  -                         Asleep, unless quiet  -
+ * Rang          -                  -                         Due, if it is time    -
  * ```
  */
 import type { Turns } from "../hold/Lease.ts"
@@ -58,6 +68,9 @@ export interface Asleep {
 }
 
 export type Stage = Due | Asking | Asleep | HandedOver
+
+/** Whether there is something to do: to ask, or to take what was handed over. */
+export const isDue = ({ _tag }: Stage): boolean => _tag === "Due" || _tag === "HandedOver"
 
 export type Event =
   /** What it waits for may be free. */
