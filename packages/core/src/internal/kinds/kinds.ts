@@ -106,9 +106,9 @@ export interface LockProtocol {
 export const handsOver = ({ client, kind }: Pick<OwnerRef, "client" | "kind">): boolean =>
   kind.handsOver && client.store.handsOver
 
-/** Whether one command may acquire or release it together with other locks of its client. */
+/** Whether one command may acquire or release it together with other locks of its client: with those that have the scripts of a `Lock`. */
 export const goesTogether = ({ client, kind }: Pick<OwnerRef, "client" | "kind">): boolean =>
-  kind.mode === "exclusive" && !kind.queued && !kind.countsTokens && !client.isQuorum
+  kind.acquire === reentrant.acquire && kind.release === reentrant.release && !client.isQuorum
 
 /** Whether a client that waits takes a place, for a release to hand the lock over to it; one that polls would not hear of that. */
 export const takesPlaces = ({ client, kind }: Pick<OwnerRef, "client" | "kind">): boolean =>
