@@ -202,18 +202,24 @@ test("A release is repeated in the foreground no longer than its lease lasts, wh
   expectWarning(/^Could not release in time/)
 })
 
-test("A release that has run is no loss, although the server reports an error of the script", function* () {
-  const server = yield* testStore()
-  let releases = 0
-  const store = wrappedStore(server.store, ({ fail, operation, run }) =>
-    operation === "lock/release" && releases++ === 0 ? Effect.andThen(run(), fail("Failed")) : run()
-  )
-  const service = yield* clientOf({ store })
-  const section = yield* Effect.forkChild(as(service)(Lock.withLock(Effect.succeed("done"), "a")))
-  yield* TestClock.adjust("1 second")
-  assert.strictEqual(yield* Fiber.join(section), "done")
-  assert.strictEqual(releases, 2)
-})
+for (const [title, reason] of [
+  ["A release that has run is no loss, although the server reports an error of the script", "Failed"],
+  ["A release that has run is no loss, although its reply is lost", "ConnectionLost"],
+  ["A release that has run is no loss, although its reply comes too late", "TimedOut"]
+] as const) {
+  test(title, function* () {
+    const server = yield* testStore()
+    let releases = 0
+    const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+      operation === "lock/release" && releases++ === 0 ? Effect.andThen(run(), fail(reason)) : run()
+    )
+    const service = yield* clientOf({ store })
+    const section = yield* Effect.forkChild(as(service)(Lock.withLock(Effect.succeed("done"), "a")))
+    yield* TestClock.adjust("1 second")
+    assert.strictEqual(yield* Fiber.join(section), "done")
+    assert.strictEqual(releases, 2)
+  })
+}
 
 describe("a store whose command timeout is longer than the release timeout", () => {
   const pair = MultiLock.make([Lock.make("a"), Lock.make("b")])
