@@ -23,7 +23,10 @@ export const growing = (first: Duration.Input, longest: Duration.Input): Schedul
 /** Retries after a transient failure. Not jittered: processes do not notice a failure at the same moment. */
 export const reconnecting = growing("100 millis", "5 seconds")
 
-/** Jitters an interval, so that processes do not send requests in step. */
+/**
+ * Jitters an interval, so that processes do not send requests in step. A fifth is the most by which it may grow: see `LongestIntervals`,
+ * after which a writer no longer counts as waiting, and a place is lost.
+ */
 export const jittered = (intervalMillis: number): number => intervalMillis * (0.8 + 0.4 * Math.random())
 
 export interface Alarm extends Due {
