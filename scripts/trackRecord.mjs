@@ -390,7 +390,7 @@ const fixes = {
   },
   "late-release-left": {
     file: `${internal}/wait/Lines.ts`,
-    fixed: "if (line.isEmpty) client.fork(giveBackPlace(left))",
+    fixed: "if (line.isEmpty) client.fork(giveBackPlace(place))",
     broken: "if (line.isEmpty) return"
   },
   "short-lease-after-failover": {
@@ -401,8 +401,8 @@ const fixes = {
   },
   "own-turns": {
     file: `${internal}/wait/Lines.ts`,
-    fixed: 'publish = readersAsk ? "" : left.owner',
-    broken: 'publish = ""'
+    fixed: 'tell: readersAsk ? "" : place.owner',
+    broken: 'tell: ""'
   },
   "queued-script": {
     file: "packages/core/src/internal/store/commands.ts",
@@ -626,7 +626,7 @@ const fixes = {
   },
   "overwritten-key": {
     file: `${internal}/hold/release.ts`,
-    fixed: '        if (failure.reason === "WrongType") return settle(-1)\n',
+    fixed: '        if (failure.reason === "WrongType") return confirm(-1)\n',
     broken: ""
   },
   "behind-a-refusal": {
@@ -966,8 +966,8 @@ const fixes = {
   },
   "minority-wakes": {
     file: `${internal}/hold/rollback.ts`,
-    fixed: 'const publish = asksAgain && client.isQuorum ? "" : undefined',
-    broken: "const publish = asksAgain && client.isQuorum ? undefined : undefined"
+    fixed: 'const tell = asksAgain && client.isQuorum ? "" : undefined',
+    broken: "const tell = asksAgain && client.isQuorum ? undefined : undefined"
   },
   "loss-reason": {
     file: `${internal}/hold/Lease.ts`,

@@ -26,6 +26,7 @@ export const waitInLine = (
   const { client, identity, keys, kind } = request
   const wanted = {
     kind: kind.backoff === undefined ? kind.name : undefined,
+    takesPlace: takesPlaces(request),
     identity,
     waitsUntil: startedAt + request.waitMillis,
     hasAsked: earlier !== undefined
@@ -146,19 +147,19 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     // readers ask at the same time: the one that has the turn has the place
     const { deniedAt } = line
     const ask = new Ask(request, { waits: true, startedAt, deniedAt, takesPlace: hadTurn }, place?.owner)
-    const keepUnread = () => {
+    const putBackIfNotRun = () => {
       if (place !== undefined && !ask.mayHaveRun) keepPlace(line, place)
     }
     return matchOutcome(
       acquireOnce(request, ask, restore),
       (answer): Effect.Effect<Hold | undefined> => {
         if (answer instanceof Hold) return this.#granted(answer, hadTurn)
-        keepUnread()
+        putBackIfNotRun()
         this.answered(answer, ask)
         return hadTurn ? this.pause : Effect.undefined
       },
       (cause) => {
-        keepUnread()
+        putBackIfNotRun()
         return Effect.failCause(cause)
       }
     )

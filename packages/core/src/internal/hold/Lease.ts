@@ -43,6 +43,14 @@ export interface GrantReply {
   readonly leaseMillis: number
 }
 
+/**
+ * What Redis has granted, until it is released or lost. Its times, on the monotonic clock:
+ *
+ * - `deadline`: until then it is certainly ours
+ * - `heldUntil`: its `maxHold`; `endsAt`, the earlier of the two: then it is lost
+ * - `overAt`: Redis may keep it until then, so that is for how long a release is repeated
+ * - `keptUntil`: its `minHold`
+ */
 export class Lease implements Due, OwnerRef {
   readonly client: LockClient
   readonly kind: LockProtocol
@@ -101,8 +109,8 @@ export class Lease implements Due, OwnerRef {
    * each reconnect, as it may be lost without the lock; no command once the holder has taken it away.
    */
   record: { readonly version: number; readonly command: StoreCommand<number> | undefined } | undefined = undefined
-  /** Ends when everything has been read that had arrived when an unconfirmed lease was over. */
-  #listening: Deferred.Deferred<void> | undefined = undefined
+  /** Done when everything has been read that had arrived when an unconfirmed lease was over. */
+  #allRead: Deferred.Deferred<void> | undefined = undefined
 
   due = 0
   heapIndex = -1
@@ -148,7 +156,7 @@ export class Lease implements Due, OwnerRef {
 
   /** The loss, if the lock is lost: noticed earlier, or just now because its time is over. */
   checkLost(now = this.client.now()): LockLost | undefined {
-    if (this.lost === undefined && !this.released && now >= this.endsAt && !this.#mayBeConfirmed) {
+    if (this.lost === undefined && !this.released && now >= this.endsAt && !this.#mayBeConfirmed()) {
       if (now < this.deadline) return this.lose("HeldTooLong")
       if (this.renewals > 0) this.renewalFailure ??= new Error("a renewal was not answered before the lease had ended")
       // the watchdog should have rung before, to renew or at the deadline
@@ -162,18 +170,22 @@ export class Lease implements Due, OwnerRef {
    * Whether the reply that confirms it may lie unread, as the section has blocked the event loop since it began. Then everything that has
    * arrived is read first.
    */
-  get #mayBeConfirmed(): boolean {
+  #mayBeConfirmed(): boolean {
     if (this.unconfirmed === undefined || this.renewals === 0) return false
-    if (this.#listening === undefined) {
-      const listening = (this.#listening = Deferred.makeUnsafe<void>())
-      const listened = () => {
-        this.client.inOwnTurn(() => this.checkLost())
-        Deferred.doneUnsafe(listening, Effect.void)
-      }
-      // between two timers the event loop reads
-      setTimeout(() => setTimeout(listened))
+    this.#allRead ??= this.#readAll()
+    return !Deferred.isDoneUnsafe(this.#allRead)
+  }
+
+  /** Reads everything that has arrived, and looks again then. */
+  #readAll(): Deferred.Deferred<void> {
+    const allRead = Deferred.makeUnsafe<void>()
+    const look = () => {
+      this.client.inOwnTurn(() => this.checkLost())
+      Deferred.doneUnsafe(allRead, Effect.void)
     }
-    return !Deferred.isDoneUnsafe(this.#listening)
+    // between two timers the event loop reads
+    setTimeout(() => setTimeout(look))
+    return allRead
   }
 
   /** A renewal is sent at this time. */
@@ -197,8 +209,8 @@ export class Lease implements Due, OwnerRef {
   get listening(): Effect.Effect<void> | undefined {
     if (this.unconfirmed === undefined) return undefined
     this.checkLost()
-    const listening = this.#listening
-    return listening === undefined || Deferred.isDoneUnsafe(listening) ? undefined : Deferred.await(listening)
+    const allRead = this.#allRead
+    return allRead === undefined || Deferred.isDoneUnsafe(allRead) ? undefined : Deferred.await(allRead)
   }
 
   /** Whether nothing may go on under it: it is lost, or its time is over and a reply is still to be read. */

@@ -22,7 +22,7 @@ export const free = (lease: Lease, since: number): Effect.Effect<void, LockLost 
   const now = client.now()
   const pending = startRelease(lease, now, since)
   if (!(pending instanceof PendingRelease)) return Effect.fail(pending)
-  const send = sendRelease(lease, pending.publish)
+  const send = sendRelease(lease, pending.tell)
   const left = since + client.options.releaseTimeoutMillis - now
   return matchOutcome(
     sendWithin(lease, pending.isToldToNobody ? sentAtOnce(send) : send, left),
@@ -67,7 +67,7 @@ export const releaseTogether = (
     const pending = startRelease(lease, now)
     if (pending instanceof PendingRelease) {
       started.push(pending)
-      released.push({ keys: lease.keys, publish: pending.publish, terms: handOverTerms(lease) })
+      released.push({ keys: lease.keys, publish: pending.tell, terms: handOverTerms(lease) })
     } else {
       failures.push(pending)
     }
@@ -101,16 +101,16 @@ export interface HandOver {
    * The command that notifies other clients; or the owner of this one that the lock is left to, under which its next waiter asks; empty to
    * leave it free and notify nobody.
    */
-  readonly publish: string
+  readonly tell: string
   /** Called with the reply: the number of clients that the release has woken. */
-  readonly settle: (listeners: number) => void
+  readonly replied: (listeners: number) => void
 }
 
 /** A lock that is being freed. */
 class PendingRelease {
   readonly lease: Lease
-  /** See {@link HandOver.publish}. */
-  readonly publish: string
+  /** See {@link HandOver.tell}. */
+  readonly tell: string
   /** Whether it leaves the lock to waiters of this process. */
   readonly isToldToNobody: boolean
   readonly #since: number
@@ -119,8 +119,8 @@ class PendingRelease {
   constructor(lease: Lease, since: number, handOver: HandOver | undefined) {
     this.lease = lease
     const { client } = lease
-    this.publish = handOver?.publish ?? client.store.publish
-    this.isToldToNobody = this.publish !== client.store.publish
+    this.tell = handOver?.tell ?? client.store.publish
+    this.isToldToNobody = this.tell !== client.store.publish
     this.#since = since
     this.#handOver = handOver
     client.underWay++
@@ -149,12 +149,12 @@ class PendingRelease {
       (cause) => Effect.sync(() => void (mayBeReleased ||= mayHaveReleased(cause)))
     )
     // by the clock the lock was ours until the first attempt, so that attempt released it
-    const settle = (reply: number) => this.#confirm(mayBeReleased ? 1 : reply)
+    const confirm = (reply: number) => this.#confirm(mayBeReleased ? 1 : reply)
     const repeated = Effect.matchEffect(retryAfter(client, failure, send, until), {
-      onSuccess: settle,
+      onSuccess: confirm,
       onFailure: (failure): Effect.Effect<void, LockLost | LockStoreError> => {
         // something else lies under its name
-        if (failure.reason === "WrongType") return settle(-1)
+        if (failure.reason === "WrongType") return confirm(-1)
         if (!isFinal(failure)) client.releaseTime.gaveUp(lease)
         client.background(releaseUntilConfirmed(lease, lease.overAt))
         const { cause, mayHaveRun, reason } = failure
@@ -178,7 +178,7 @@ class PendingRelease {
   #confirm(reply: number): Effect.Effect<void, LockLost> {
     const { lease } = this
     lease.client.releaseTime.answered(lease)
-    this.#handOver?.settle(Math.max(0, reply - 1))
+    this.#handOver?.replied(Math.max(0, reply - 1))
     // after a reconnect the one that was sent again may have been first
     if (reply >= 1 || lease.client.hasGivenBack(lease.kind.release(lease, ""))) return Effect.void
     const reason = lease.client.now() >= lease.deadline ? "Expired" : "NotOwner"
@@ -199,8 +199,8 @@ const keptLongerMillis = 100
  * meanwhile.
  */
 const keptHandOver = (lease: Lease): HandOver => ({
-  publish: lease.client.store.publish,
-  settle: () => {
+  tell: lease.client.store.publish,
+  replied: () => {
     const { client, keptUntil, keys, owner } = lease
     client.lines.wake(keys.lock)
     handOverAt(keptUntil, ownerRefOf(lease, owner + lock.kept))
@@ -246,25 +246,22 @@ const startRelease = (lease: Lease, now: number, since = now): PendingRelease | 
 /** Whether a release now leaves the lock taken for a while. */
 export const staysTaken = ({ client, keptUntil = 0 }: OwnerRef): boolean => keptUntil > 0 && keptUntil > client.now()
 
-/** Sends the release of an owner once; `publish` as in {@link HandOver.publish}. */
-const sendRelease = (
-  ref: OwnerRef,
-  publish: string = ref.client.store.publish
-): Effect.Effect<number, LockStoreError> => {
+/** Sends the release of an owner once; `tell` as in {@link HandOver.tell}. */
+const sendRelease = (ref: OwnerRef, tell: string = ref.client.store.publish): Effect.Effect<number, LockStoreError> => {
   const { client, keptUntil = 0, keys, kind, owner } = ref
   if (!staysTaken(ref)) {
-    const command = kind.release(ref, publish)
+    const command = kind.release(ref, tell)
     return client.run(client.isQuorum ? { ...command, overAt: ref.overAt } : command)
   }
-  // waiters are told even if `publish` is empty: the lock is left to none of them
+  // waiters are told even if `tell` is empty: the lock is left to none of them
   const terms = { publish: client.store.publish, queued: kind.queued }
   return client.run(lock.keep(keys, owner, Math.ceil(keptUntil - client.now()) + keptLongerMillis, terms))
 }
 
 /** {@link sendRelease} for what may be run later, and again. */
-export const releasing = (ref: OwnerRef, publish?: string): Effect.Effect<number, LockStoreError> =>
+export const releasing = (ref: OwnerRef, tell?: string): Effect.Effect<number, LockStoreError> =>
   Effect.suspend(() =>
-    Effect.map(sendRelease(ref, publish), (reply) => {
+    Effect.map(sendRelease(ref, tell), (reply) => {
       ref.client.releaseTime.answered(ref)
       return reply
     })
@@ -293,8 +290,8 @@ const sendWithin = <A>(
 
 /** How a release goes about that is repeated until it is confirmed. */
 interface RepeatedTerms {
-  /** Empty to notify nobody. */
-  readonly publish?: "" | undefined
+  /** Empty to tell nobody. */
+  readonly tell?: "" | undefined
   /** Whether the missing permission has been reported already, and is not to be reported again. */
   readonly isForbidden?: boolean
 }
@@ -306,9 +303,9 @@ interface RepeatedTerms {
 export const releaseUntilConfirmed = (
   ref: OwnerRef,
   over: number,
-  { isForbidden = false, publish }: RepeatedTerms = {}
+  { isForbidden = false, tell }: RepeatedTerms = {}
 ): Effect.Effect<number | undefined> =>
-  Effect.catch(retryRelease(ref.client, releasing(ref, publish), over), (failure) => {
+  Effect.catch(retryRelease(ref.client, releasing(ref, tell), over), (failure) => {
     if (isForbidden && failure.reason === "NoPermission") return Effect.undefined
     const warned = ref.kind.isLeased
       ? Effect.annotateLogs(Effect.logWarning(`Could not release in time; ${outlook(ref)}.`, failure), {

@@ -46,12 +46,12 @@ const awaitRollback = (clients: ReadonlyArray<LockClient>, rolledBack: Effect.Ef
 
 /**
  * Takes back an acquisition that was granted a lease, before now. Owners are used once, so a release of this owner affects nobody
- * else; it is repeated until confirmed. With an empty `publish` nobody is notified.
+ * else; it is repeated until confirmed. With an empty `tell` nobody is notified.
  */
-export const rollback = (ownerRef: OwnerRef, leaseMillis: number, publish?: ""): Effect.Effect<void> =>
+export const rollback = (ownerRef: OwnerRef, leaseMillis: number, tell?: ""): Effect.Effect<void> =>
   inBackground(
     ownerRef.client,
-    Effect.suspend(() => releaseUntilConfirmed(ownerRef, ownerRef.client.now() + leaseMillis, { publish }))
+    Effect.suspend(() => releaseUntilConfirmed(ownerRef, ownerRef.client.now() + leaseMillis, { tell }))
   )
 
 /** Gives up a place in the queue of a fair lock, after `after`; calls `onFailure` if the store cannot be reached. */
@@ -129,8 +129,8 @@ export const rollbackUnknown = (
     const { client } = ownerRef
     // also a short lease lasts for as long as the command may take effect
     const leaseEnd = client.now() + client.store.commandLifeMillis + Math.max(leaseMillis, longestPauseMillis)
-    const publish = asksAgain && client.isQuorum ? "" : undefined
-    const released = releaseUntilConfirmed(ownerRef, leaseEnd, { isForbidden, publish })
+    const tell = asksAgain && client.isQuorum ? "" : undefined
+    const released = releaseUntilConfirmed(ownerRef, leaseEnd, { isForbidden, tell })
     const hasPlace = takesPlaces(ownerRef)
     const noted = Effect.tap(released, (reply) => {
       if (reply !== undefined) return onReply(reply)

@@ -91,11 +91,11 @@ export interface LockProtocol {
   readonly channel: (keys: LockKeys, owner: string) => string
   readonly acquire: (ask: OwnerRef & AcquireParams) => StoreCommand<AcquireReply>
   /**
-   * Replies 1 + the number of clients that were woken to ask if released, 0 if free, -1 if held by another owner. `publish` is the
+   * Replies 1 + the number of clients that were woken to ask if released, 0 if free, -1 if held by another owner. `tell` is the
    * command that notifies them; or the owner that the lock is left to, where it hands over; or empty to notify nobody: only for kinds that a
    * quorum can keep.
    */
-  readonly release: (ownerRef: OwnerRef, publish: string) => StoreCommand<number>
+  readonly release: (ownerRef: OwnerRef, tell: string) => StoreCommand<number>
   /** Extends the leases of many owners of this mode, all in one slot; replies 1, 0, or -1 (a quorum cannot tell) for each. */
   readonly renew: (ownerRefs: ReadonlyArray<OwnerRef>, leases: Leases) => StoreCommand<ReadonlyArray<number>>
   /** Takes the lock from these owners, or without any from whoever holds it; replies 1, or 0 if nobody or others held it. */
@@ -159,7 +159,7 @@ export const reentrant: LockProtocol = {
   backoff: undefined,
   channel: (keys) => keys.channel,
   acquire: lock.acquire,
-  release: (ownerRef, publish) => lock.release(ownerRef.keys, ownerRef.owner, publish, handOverTerms(ownerRef)),
+  release: (ownerRef, tell) => lock.release(ownerRef.keys, ownerRef.owner, tell, handOverTerms(ownerRef)),
   renew: lock.renew,
   forceRelease: lock.forceRelease
 }
@@ -249,8 +249,7 @@ export const read = (preference: Preference): LockProtocol => ({
   name: "read",
   mode: "read",
   acquire: (ask) => readWriteLock.acquireRead(ask, preference === "writer" ? ask.waitedMillis : undefined),
-  release: (ownerRef, publish) =>
-    readWriteLock.releaseRead(ownerRef.keys, ownerRef.owner, publish, handOverTerms(ownerRef)),
+  release: (ownerRef, tell) => readWriteLock.releaseRead(ownerRef.keys, ownerRef.owner, tell, handOverTerms(ownerRef)),
   renew: readWriteLock.renewRead,
   forceRelease: readWriteLock.forceReleaseRead
 })
@@ -266,12 +265,12 @@ export const write: LockProtocol = {
   name: "write",
   mode: "write",
   acquire: (ask) => readWriteLock.acquireWrite(ask, ask.waits ? placeOwnerOf(ask) : ""),
-  release: (ownerRef, publish) => {
+  release: (ownerRef, tell) => {
     const { client, keys, owner } = ownerRef
     // what a minority of a quorum has granted is given back silently, and its client goes on waiting; others of its fibers may wait as well
-    const keepsPlace = publish === "" || (!takesPlaces(ownerRef) && client.lines.get(keys.lock, "write") !== undefined)
+    const keepsPlace = tell === "" || (!takesPlaces(ownerRef) && client.lines.get(keys.lock, "write") !== undefined)
     const placeOwner = keepsPlace ? "" : placeOwnerOf(ownerRef)
-    return readWriteLock.releaseWrite(keys, owner, publish, placeOwner, handOverTerms(ownerRef))
+    return readWriteLock.releaseWrite(keys, owner, tell, placeOwner, handOverTerms(ownerRef))
   },
   renew: (ownerRefs, leases) =>
     lock.renew(

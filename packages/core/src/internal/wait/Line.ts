@@ -3,6 +3,9 @@
  * asks for all; what it does next is decided in `stage.ts`. It takes its wake-ups from `wakes`, a `Queue` with room for one, which is fed
  * by the Stream of the channel's subscription, by releases in this process, and by the waiter's own alarm. The others sleep until they
  * get the turn, or are woken for another reason: in a microtask, for which virtual time does not wait, as it does for who takes from a `Queue`.
+ *
+ * A line may begin while the request of a fiber that has not waited is in flight, for which the turn is reserved then (`Lines.begin`). If it is
+ * denied, its fiber joins at the head, with the turn; else `unreserve` gives the turn to the first that waits.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -22,6 +25,8 @@ import { keptBy, oursChannel, ownChannel } from "./Subscriptions.ts"
 export interface Wanted {
   /** The kind of lock under which its polls count; none for a latch, which has no metrics, and for a lock that always polls. */
   readonly kind?: string | undefined
+  /** Whether its requests take a place in Redis, to which a release hands the lock over. */
+  readonly takesPlace?: boolean
   /** The identity that may re-enter a lock that is acquired meanwhile. */
   readonly identity?: Identity | undefined
   /** How many permits it wants. Default: 1. */
@@ -37,6 +42,7 @@ export interface Wanted {
 /** One fiber that waits. */
 export class Waiter implements Alarm, Linked<Waiter> {
   readonly kind: string | undefined
+  readonly takesPlace: boolean
   readonly identity: Identity | undefined
   readonly permits: number
   readonly initial: number | undefined
@@ -54,9 +60,14 @@ export class Waiter implements Alarm, Linked<Waiter> {
   readonly #line: Line
   #resume: ((result: Effect.Effect<void>) => void) | undefined = undefined
 
-  constructor(line: Line, { identity, initial, kind, permits = 1, waitsUntil }: Wanted, number: number) {
+  constructor(
+    line: Line,
+    { identity, initial, kind, permits = 1, takesPlace = false, waitsUntil }: Wanted,
+    number: number
+  ) {
     this.#line = line
     this.kind = kind
+    this.takesPlace = takesPlace
     this.identity = identity
     this.permits = permits
     this.initial = initial

@@ -11,7 +11,7 @@ import { ownHold } from "../hold/Hold.ts"
 import type { LeaseEntry, Lease, Turns, Identity } from "../hold/Lease.ts"
 import type { HandOver } from "../hold/release.ts"
 import { giveBackPlace } from "../hold/rollback.ts"
-import { handsOver, type Mode, type OwnerRef, ownerRefOf } from "../kinds/kinds.ts"
+import { handsOver, type Mode, ownerRefOf } from "../kinds/kinds.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { FairQueue, SpareOwners } from "./FairQueue.ts"
 import { Line, type Waiter, type Wanted } from "./Line.ts"
@@ -139,42 +139,27 @@ export class Lines {
     this.fairQueues.get(key)?.wakeMatching(mayReenter)
   }
 
-  /**
-   * Wakes the next waiter of this process before the release is sent: the caller sends it before that waiter runs, whose request so comes
-   * right behind. Returns what to do with the reply; undefined if nobody waits here.
-   */
+  /** Decides, before a release is sent, who gets the lock; undefined if nobody waits for it here. */
   startHandOver(lease: Lease, now: number): HandOver | undefined {
-    const client = this.#client
-    const { keys, kind } = lease
-    const line = this.get(keys.lock, "exclusive")
-    const readers = kind.mode === "write" ? this.get(keys.lock, "read") : undefined
-    const readersAsk = readers !== undefined && !isTold(readers, lease)
-    if (readersAsk) readers.changed()
+    const readersAsk = this.#wakeReaders(lease)
+    const line = this.get(lease.keys.lock, "exclusive")
     if (line === undefined) return undefined
-    const hasPlaces = handsOver(lease)
-    // other holds of this process, or of others, may keep a writer from entering
-    const mayStay = !hasPlaces || (kind.mode !== "read" && !client.leases.exclude(keys.lock, kind.mode))
-    const turns = mayStay ? nextTurn(lease.turns, now) : undefined
-    if (turns === undefined) return deferred(lease, line, now)
-    client.telemetry.of(lease.kind.name).handOvers++
-    let publish: string = client.store.publish
-    let left: OwnerRef | undefined
-    // a waiter that polls has no place
-    if (hasPlaces && line.turn?.kind !== undefined) {
-      // others are not told: if nobody asks here after all, the release of this owner tells them
-      left = line.place ??= ownerRefOf(lease, client.nextOwner())
-      publish = readersAsk ? "" : left.owner
-    }
-    line.on({ _tag: "LeftToUs", turns })
-    return {
-      publish,
-      settle: () => {
-        // A server that does not know the script is sent the release again, behind what the waiter has sent: it was denied, or has left.
-        if (left === undefined || line.place?.owner !== left.owner) return
-        if (line.isEmpty) client.fork(giveBackPlace(left))
-        else line.changed()
-      }
-    }
+    const turns = this.#mayStay(lease) ? nextTurn(lease.turns, now) : undefined
+    return turns === undefined ? leftToOthers(lease, line, now) : leftToUs(lease, line, turns, readersAsk)
+  }
+
+  /** Wakes readers behind a writer of this process, unless they hear of its release. Returns whether they ask. */
+  #wakeReaders(lease: Lease): boolean {
+    const readers = lease.kind.mode === "write" ? this.get(lease.keys.lock, "read") : undefined
+    if (readers === undefined || isTold(readers, lease)) return false
+    readers.changed()
+    return true
+  }
+
+  /** Whether a waiter of this process could enter after this release: other holds, of this process or of others, may keep out a writer. */
+  #mayStay(lease: Lease): boolean {
+    const { keys, kind } = lease
+    return !handsOver(lease) || (kind.mode !== "read" && !this.#client.leases.exclude(keys.lock, kind.mode))
   }
 }
 
@@ -203,10 +188,33 @@ const isTold = ({ client, isListening, place }: Line, { keys, kind, owner }: Lea
   isListening &&
   client.subscriptions.messagesSeen(ownChannel(kind.channel(keys, owner), client.clientId)) !== undefined
 
-/** Waits for the release's reply: if other clients were woken to ask, this process leaves the lock to them for a moment. */
-const deferred = (lease: Lease, line: Line, sentAt: number): HandOver => ({
-  publish: lease.client.store.publish,
-  settle: (listeners) => {
+/**
+ * The next waiter of this process gets the lock. It is woken before the release is sent; the caller sends that before the waiter runs, whose
+ * request so comes right behind.
+ */
+const leftToUs = (lease: Lease, line: Line, turns: Turns, readersAsk: boolean): HandOver => {
+  const { client, kind } = lease
+  client.telemetry.of(kind.name).handOvers++
+  const takesPlace = handsOver(lease) && line.turn?.takesPlace === true
+  const place = takesPlace ? (line.place ??= ownerRefOf(lease, client.nextOwner())) : undefined
+  line.on({ _tag: "LeftToUs", turns })
+  if (place === undefined) return { tell: client.store.publish, replied: () => {} }
+  return {
+    // others are not told: if nobody asks here after all, the release of this owner tells them
+    tell: readersAsk ? "" : place.owner,
+    replied: () => {
+      // A server that does not know the script is sent the release again, behind what the waiter has sent: it was denied, or has left.
+      if (line.place?.owner !== place.owner) return
+      if (line.isEmpty) client.fork(giveBackPlace(place))
+      else line.changed()
+    }
+  }
+}
+
+/** Other processes may get the lock: if the reply says that any were woken to ask, this one leaves it to them for a moment. */
+const leftToOthers = (lease: Lease, line: Line, sentAt: number): HandOver => ({
+  tell: lease.client.store.publish,
+  replied: (listeners) => {
     const { client, keys, kind, owner } = lease
     const own = client.subscriptions.messagesSeen(kind.channel(keys, owner)) === undefined ? 0 : 1
     if (listeners <= own) {
