@@ -856,8 +856,8 @@ const fixes = {
   },
   "two-fibers": {
     file: `${internal}/wait/Lines.ts`,
-    fixed: "turns.count >= mostTurns &&",
-    broken: "turns.count >= 1e9 * mostTurns &&"
+    fixed: "streak.count >= mostInARow &&",
+    broken: "streak.count >= 1e9 * mostInARow &&"
   },
   "own-reads": {
     file: `${internal}/acquire/reenter.ts`,

@@ -4,14 +4,14 @@
 import { assert, it } from "@effect/vitest"
 import { asking, asleep, due, type Event, next, type Stage } from "../../packages/core/dist/internal/wait/stage.js"
 
-const turns = { count: 3, since: 5 }
+const streak = { count: 3, since: 5 }
 const grant = { owner: "a:1", token: 7, serverMicros: 8, leaseMillis: 9 }
 const now = 100
 const until = 200
 
 const stages: Readonly<Record<string, Stage>> = {
   due,
-  "due, left to us": { _tag: "Due", turns },
+  "due, left to us": { _tag: "Due", streak },
   asking,
   "asking, changed": { ...asking, hasChanged: true },
   "asking, left to others": { ...asking, quietUntil: 150 },
@@ -26,7 +26,7 @@ const events: Readonly<Record<string, Event>> = {
   changed: { _tag: "Changed" },
   kept: { _tag: "Kept", grant: undefined },
   "handed over": { _tag: "Kept", grant },
-  "left to us": { _tag: "LeftToUs", turns },
+  "left to us": { _tag: "LeftToUs", streak },
   "left to others": { _tag: "LeftToOthers", until: 150 },
   asked: { _tag: "Asked" },
   answered: { _tag: "Answered", until, now },
@@ -40,7 +40,7 @@ const events: Readonly<Record<string, Event>> = {
 /** What follows, by stage and event; what is not here stays as it is. */
 const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
   due: {
-    "left to us": { _tag: "Due", turns },
+    "left to us": { _tag: "Due", streak },
     "handed over": { _tag: "HandedOver", grant },
     "left to others": asleep(150, true),
     asked: asking
@@ -48,13 +48,13 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
   "due, left to us": {
     "handed over": { _tag: "HandedOver", grant },
     "left to others": asleep(150, true),
-    asked: { ...asking, turns }
+    asked: { ...asking, streak }
   },
   asking: {
     changed: { ...asking, hasChanged: true },
     kept: { ...asking, hasChanged: true },
     "handed over": { ...asking, hasChanged: true, grant },
-    "left to us": { ...asking, hasChanged: true, turns },
+    "left to us": { ...asking, hasChanged: true, streak },
     "left to others": { ...asking, quietUntil: 150 },
     answered: asleep(until),
     granted: asleep(until),
@@ -64,7 +64,7 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
   "asking, changed": {
     asked: asking,
     "handed over": { ...asking, hasChanged: true, grant },
-    "left to us": { ...asking, hasChanged: true, turns },
+    "left to us": { ...asking, hasChanged: true, streak },
     "left to others": { ...asking, hasChanged: true, quietUntil: 150 },
     answered: due,
     granted: asleep(until),
@@ -76,7 +76,7 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
     changed: { ...asking, hasChanged: true, quietUntil: 150 },
     kept: { ...asking, hasChanged: true },
     "handed over": { ...asking, hasChanged: true, grant },
-    "left to us": { ...asking, hasChanged: true, turns },
+    "left to us": { ...asking, hasChanged: true, streak },
     answered: asleep(150, true),
     granted: asleep(until),
     "granted, and shared": asleep(until),
@@ -85,7 +85,7 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
   "asking, handed over": {
     asked: asking,
     kept: { ...asking, hasChanged: true },
-    "left to us": { ...asking, hasChanged: true, grant, turns },
+    "left to us": { ...asking, hasChanged: true, grant, streak },
     "left to others": { ...asking, hasChanged: true, grant, quietUntil: 150 },
     answered: { _tag: "HandedOver", grant },
     granted: asleep(until),
@@ -93,7 +93,7 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
     "taken back": asleep(until)
   },
   "handed over": {
-    "left to us": { _tag: "Due", turns },
+    "left to us": { _tag: "Due", streak },
     asked: asking,
     granted: asleep(until),
     "granted, and shared": due
@@ -102,7 +102,7 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
     changed: due,
     kept: due,
     "handed over": { _tag: "HandedOver", grant },
-    "left to us": { _tag: "Due", turns },
+    "left to us": { _tag: "Due", streak },
     "left to others": asleep(150, true),
     asked: asking,
     granted: asleep(until),
@@ -114,7 +114,7 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
     changed: due,
     kept: due,
     "handed over": { _tag: "HandedOver", grant },
-    "left to us": { _tag: "Due", turns },
+    "left to us": { _tag: "Due", streak },
     "left to others": asleep(150, true),
     asked: asking,
     granted: asleep(until),
@@ -124,7 +124,7 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
   quiet: {
     kept: due,
     "handed over": { _tag: "HandedOver", grant },
-    "left to us": { _tag: "Due", turns },
+    "left to us": { _tag: "Due", streak },
     asked: asking,
     granted: asleep(until),
     "granted, and shared": asleep(until)

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { Hold, ownHold } from "../hold/Hold.ts"
-import { inOwnTurn, Lease, type Identity } from "../hold/Lease.ts"
+import { inMicrotask, Lease, type Identity } from "../hold/Lease.ts"
 import { rollback, rollbackUnknown } from "../hold/rollback.ts"
 import {
   type AcquireParams,
@@ -255,7 +255,7 @@ export const takeOver = (request: AcquireRequest, grant: Grant, startedAt: numbe
   lease.unconfirmed = leaseMillis
   const hold = lease.add(new Hold(lease, request))
   // without a connection no section begins: it could not keep the lock
-  return client.watchdog.confirm(lease) ? client.remember(request, hold, startedAt) : undefined
+  return client.watchdog.extend(lease) ? client.remember(request, hold, startedAt) : undefined
 }
 
 /** The share of its lease that a grant must have left: enough to extend it. */
@@ -263,7 +263,7 @@ const leastLeft = 0.5
 
 /** Goes on with a hold that has just begun, after it has ended the holds that it proves lost. */
 export const begun = (hold: Hold): Effect.Effect<Hold> =>
-  loseOthers(hold) ? Effect.as(inOwnTurn(hold.lease.client), hold) : Effect.succeed(hold)
+  loseOthers(hold) ? Effect.as(inMicrotask(hold.lease.client), hold) : Effect.succeed(hold)
 
 export const grantedTooLate = (
   name: string,

@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import { LatchTimeout, LockStoreError } from "../../LockError.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import { inOwnTurn } from "../hold/Lease.ts"
+import { inMicrotask } from "../hold/Lease.ts"
 import { latchTitle } from "../kinds/kinds.ts"
 import { catchTransient, runOrDescribe } from "../store/failures.ts"
 import { latchChannel } from "../store/keys.ts"
@@ -49,7 +49,7 @@ export const awaitLatch = (request: LatchRequest): Effect.Effect<void, LatchTime
             for (const each of waiters) each.tell(answer)
           }
           if (!line.isListening) line.listen(latchChannel(key), messagesSeen, undefined)
-          return waiter.count === 0 ? Effect.as(inOwnTurn(client), true as const) : Effect.undefined
+          return waiter.count === 0 ? Effect.as(inMicrotask(client), true as const) : Effect.undefined
         })
       }
       const wait: Wait<true, LatchTimeout | LockStoreError> = {

@@ -71,7 +71,7 @@ export const waitInFairQueue = (
         else if (isSubscribed || queue.outage.hasFailed) queue.lookSoon()
         else waiter.changed()
         isSubscribed = true
-        client.inOwnTurn(() => Queue.flushUnsafe(wakes))
+        client.inMicrotask(() => Queue.flushUnsafe(wakes))
       })
       spare?.stop()
       // announced since the request was sent, or to be looked up: the connection was lost, or the subscription was ready at once

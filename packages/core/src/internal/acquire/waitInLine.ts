@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { type LockReentered, LockStoreError, type LockTimeout } from "../../LockError.ts"
 import { Hold } from "../hold/Hold.ts"
-import { inOwnTurn } from "../hold/Lease.ts"
+import { inMicrotask } from "../hold/Lease.ts"
 import { giveBackPlace } from "../hold/rollback.ts"
 import { type OwnerRef, ownerRefOf, takesPlaces } from "../kinds/kinds.ts"
 import { backOff } from "../options/acquireOptions.ts"
@@ -176,7 +176,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     line.granted(hadTurn, !this.#isShared)
     line.leave(waiter, 0)
     // readers that are let in with it ask before its section, which may end at once, lets a writer in
-    return this.#isShared && !line.isEmpty ? Effect.as(inOwnTurn(request.client), hold) : Effect.succeed(hold)
+    return this.#isShared && !line.isEmpty ? Effect.as(inMicrotask(request.client), hold) : Effect.succeed(hold)
   }
 
   /** Takes note of a request that was denied or has failed. */

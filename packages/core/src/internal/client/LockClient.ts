@@ -141,7 +141,7 @@ export class LockClient extends OpaqueClient implements Service {
   }
 
   /** Runs a task of the application, such as the resumption of one of its fibers, right after the running code, before any other event. */
-  inOwnTurn(task: () => void): void {
+  inMicrotask(task: () => void): void {
     queueMicrotask(() => {
       try {
         task()
@@ -223,7 +223,7 @@ export class LockClient extends OpaqueClient implements Service {
   ): H {
     const { lease } = outermost
     const { acquiredAt, keys, kind, token } = lease
-    if (kind.mode !== "read") lease.turns = this.lines.get(keys.lock, "exclusive")?.turns
+    if (kind.mode !== "read") lease.streak = this.lines.get(keys.lock, "exclusive")?.streak
     lease.keepFor(minHoldMillis)
     // a fixed lease bounds its re-entries instead, if it is longer
     if (maxHoldMillis < Number.POSITIVE_INFINITY)

@@ -85,8 +85,8 @@ export class Lease implements Due, OwnerRef {
   keptUntil = 0
   /** Until when the watchdog renews it, on the monotonic clock; undefined without a `maxHold`. */
   heldUntil: number | undefined = undefined
-  /** The turns that led to it; undefined for the first. */
-  turns: Turns | undefined = undefined
+  /** The sections in a row that led to it; undefined for the first. */
+  streak: Streak | undefined = undefined
   /** Set once, when the lock turns out to be lost. */
   lost: LockLost | undefined = undefined
   /** Set when the last hold has begun to release. */
@@ -180,7 +180,7 @@ export class Lease implements Due, OwnerRef {
   #readAll(): Deferred.Deferred<void> {
     const allRead = Deferred.makeUnsafe<void>()
     const look = () => {
-      this.client.inOwnTurn(() => this.checkLost())
+      this.client.inMicrotask(() => this.checkLost())
       Deferred.doneUnsafe(allRead, Effect.void)
     }
     // between two timers the event loop reads
@@ -231,7 +231,7 @@ export class Lease implements Due, OwnerRef {
     if (this.released) return lost
     this.lost = lost
     if (this.client.forget(this, this.client.now())) this.client.telemetry.of(this.kind.name).lost[reason]++
-    for (const listener of this.#listeners ?? []) this.client.inOwnTurn(listener)
+    for (const listener of this.#listeners ?? []) this.client.inMicrotask(listener)
     this.client.lines.wake(this.keys.lock)
     return lost
   }
@@ -255,7 +255,7 @@ export class Lease implements Due, OwnerRef {
    * unsubscribes: call it when the work under the lock has ended.
    */
   onLost(listener: () => void): () => void {
-    if (this.lost !== undefined) this.client.inOwnTurn(listener)
+    if (this.lost !== undefined) this.client.inMicrotask(listener)
     const listeners = (this.#listeners ??= new Set())
     listeners.add(listener)
     return () => void listeners.delete(listener)
@@ -327,15 +327,15 @@ export class Lease implements Due, OwnerRef {
   }
 }
 
-/** Goes on in a turn of its own, behind the fibers that were woken before: an exception from an observer must not end the task that woke it. */
-export const inOwnTurn = (client: LockClient): Effect.Effect<void> =>
-  Effect.callback((resume) => client.inOwnTurn(() => resume(Effect.void)))
+/** Goes on in a microtask, behind the fibers that were woken before: an exception from an observer must not end the task that woke it. */
+export const inMicrotask = (client: LockClient): Effect.Effect<void> =>
+  Effect.callback((resume) => client.inMicrotask(() => resume(Effect.void)))
 
 /**
  * The sections that this process has had in a row, because each release left the lock to its next waiter. Each lease carries them on to
  * the next: between two of them there may be no waiter, and no queue.
  */
-export interface Turns {
+export interface Streak {
   readonly count: number
   /** When the first of them was handed over, on the monotonic clock. */
   readonly since: number

@@ -62,7 +62,7 @@ export class Watchdog implements Alarm {
    * Begins to watch a lease that was handed over: the command that extends it to the lease that was asked for is sent at once. Returns
    * whether it was.
    */
-  confirm(lease: Lease): boolean {
+  extend(lease: Lease): boolean {
     this.#renew([lease], this.#client.now())
     if (lease.renewalFailure === undefined && lease.lost === undefined) return true
     this.unwatch(lease)

@@ -7,7 +7,7 @@ import type { LockStoreError } from "../../LockError.ts"
 import { LockRequest } from "../acquire/acquire.ts"
 import { type AcquireRequest, failAsking, grantedTooLate, loseOthers, type Restore } from "../acquire/ask.ts"
 import { Hold } from "../hold/Hold.ts"
-import { inOwnTurn, Lease } from "../hold/Lease.ts"
+import { inMicrotask, Lease } from "../hold/Lease.ts"
 import { rollback } from "../hold/rollback.ts"
 import { ownerRefOf, tokenKey, tokenLife } from "../kinds/kinds.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
@@ -69,7 +69,7 @@ export const tryAcquireTogether = (
       }
       const haveDisplaced = holds.filter(loseOthers).length > 0
       return holds.length > 0
-        ? Effect.as(haveDisplaced ? inOwnTurn(client) : Effect.void, holds)
+        ? Effect.as(haveDisplaced ? inMicrotask(client) : Effect.void, holds)
         : Effect.andThen(
             Effect.forEach(ownerRefs, (ownerRef) => rollback(ownerRef, leaseMillis), {
               concurrency: "unbounded",

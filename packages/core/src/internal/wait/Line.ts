@@ -12,7 +12,7 @@ import * as Queue from "effect/Queue"
 import type { LockStoreError } from "../../LockError.ts"
 import type { Signal } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
-import type { Turns, Identity } from "../hold/Lease.ts"
+import type { Streak, Identity } from "../hold/Lease.ts"
 import type { Mode, OwnerRef } from "../kinds/kinds.ts"
 import { isKept, nothing, type PermitsReply, uncounted, type Want } from "../store/operations/semaphore.ts"
 import type { Alarm } from "../time/clock.ts"
@@ -95,7 +95,7 @@ export class Waiter implements Alarm, Linked<Waiter> {
     const resume = this.#resume
     if (resume === undefined) return
     this.#resume = undefined
-    this.#line.client.inOwnTurn(() => resume(Effect.void))
+    this.#line.client.inMicrotask(() => resume(Effect.void))
   }
 
   /** Its latch has this count: if the latch is open, the waiter goes on without a request of its own. */
@@ -405,7 +405,7 @@ export class Line {
       if (kept === undefined) return
       this.on(kept)
       // the section that was handed the lock begins right after this message was read
-      client.inOwnTurn(() => Queue.flushUnsafe(this.wakes))
+      client.inMicrotask(() => Queue.flushUnsafe(this.wakes))
     }
     const onOurs = (signal: Signal) => {
       if (signal._tag === "Message")
@@ -475,9 +475,9 @@ export class Line {
     if (isAskers) this.on({ _tag: "Granted", until: this.pauseUntil(-1), excludes })
   }
 
-  /** The turns that lead to the grant of the request in flight. */
-  get turns(): Turns | undefined {
-    return this.stage._tag === "Due" || this.stage._tag === "Asking" ? this.stage.turns : undefined
+  /** The sections in a row that lead to the grant of the request in flight. */
+  get streak(): Streak | undefined {
+    return this.stage._tag === "Due" || this.stage._tag === "Asking" ? this.stage.streak : undefined
   }
 }
 

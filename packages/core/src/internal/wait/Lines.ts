@@ -8,7 +8,7 @@ import * as Queue from "effect/Queue"
 import type { LockClient } from "../client/LockClient.ts"
 import { PassingMap } from "../hold/HeldLeases.ts"
 import { ownHold } from "../hold/Hold.ts"
-import type { LeaseEntry, Lease, Turns, Identity } from "../hold/Lease.ts"
+import type { LeaseEntry, Lease, Streak, Identity } from "../hold/Lease.ts"
 import type { HandOver } from "../hold/release.ts"
 import { giveBackPlace } from "../hold/rollback.ts"
 import { handsOver, type Mode, ownerRefOf } from "../kinds/kinds.ts"
@@ -144,8 +144,8 @@ export class Lines {
     const readersAsk = this.#wakeReaders(lease)
     const line = this.get(lease.keys.lock, "exclusive")
     if (line === undefined) return undefined
-    const turns = this.#mayStay(lease) ? nextTurn(lease.turns, now) : undefined
-    return turns === undefined ? leftToOthers(lease, line, now) : leftToUs(lease, line, turns, readersAsk)
+    const streak = this.#mayStay(lease) ? longerStreak(lease.streak, now) : undefined
+    return streak === undefined ? leftToOthers(lease, line, now) : leftToUs(lease, line, streak, readersAsk)
   }
 
   /** Wakes readers behind a writer of this process, unless they hear of its release. Returns whether they ask. */
@@ -171,15 +171,15 @@ const quietRoundTrips = 4
 const shortestQuietMillis = 2
 const longestQuietMillis = 100
 
-/** After this many turns in a row, and this much time, it is another process's turn. */
-const mostTurns = 8
-const leastTurnsMillis = 5
+/** After this many sections in a row, and this much time, it is another process's turn. */
+const mostInARow = 8
+const leastStreakMillis = 5
 
-/** The turns with the next one; undefined if this process has had enough. */
-const nextTurn = (turns: Turns | undefined, now: number): Turns | undefined => {
-  if (turns === undefined) return { count: 1, since: now }
-  const isEnough = turns.count >= mostTurns && now - turns.since >= leastTurnsMillis
-  return isEnough ? undefined : { count: turns.count + 1, since: turns.since }
+/** The streak with the next section; undefined if this process has had enough. */
+const longerStreak = (streak: Streak | undefined, now: number): Streak | undefined => {
+  if (streak === undefined) return { count: 1, since: now }
+  const isEnough = streak.count >= mostInARow && now - streak.since >= leastStreakMillis
+  return isEnough ? undefined : { count: streak.count + 1, since: streak.since }
 }
 
 /** Whether the waiters of a line have a place, and hear when the lock is handed over to it. */
@@ -192,12 +192,12 @@ const isTold = ({ client, isListening, place }: Line, { keys, kind, owner }: Lea
  * The next waiter of this process gets the lock. It is woken before the release is sent; the caller sends that before the waiter runs, whose
  * request so comes right behind.
  */
-const leftToUs = (lease: Lease, line: Line, turns: Turns, readersAsk: boolean): HandOver => {
+const leftToUs = (lease: Lease, line: Line, streak: Streak, readersAsk: boolean): HandOver => {
   const { client, kind } = lease
   client.telemetry.of(kind.name).handOvers++
   const takesPlace = handsOver(lease) && line.turn?.takesPlace === true
   const place = takesPlace ? (line.place ??= ownerRefOf(lease, client.nextOwner())) : undefined
-  line.on({ _tag: "LeftToUs", turns })
+  line.on({ _tag: "LeftToUs", streak })
   if (place === undefined) return { tell: client.store.publish, replied: () => {} }
   return {
     // others are not told: if nobody asks here after all, the release of this owner tells them

@@ -36,12 +36,12 @@ export class Outage<Failure = LockStoreError> {
   }
 
   /**
-   * How long to wait for a message before the next request, in milliseconds. Jittered, so that processes do not send
+   * How long to wait for a message before the next request, in milliseconds: the whole interval, but after failures less. Jittered, so that processes do not send
    * their requests together.
    */
-  pauseMillis(fallbackIntervalMillis: number): number {
-    if (this.#failures === 0) return jittered(fallbackIntervalMillis)
+  pauseMillis(intervalMillis: number): number {
+    if (this.#failures === 0) return jittered(intervalMillis)
     const pause = shortestPauseMillis * 2 ** (this.#failures - 1)
-    return jittered(Math.min(pause, longestPauseMillis, fallbackIntervalMillis))
+    return jittered(Math.min(pause, longestPauseMillis, intervalMillis))
   }
 }

@@ -23,7 +23,7 @@
  * Rang          -                  -                         Due, if it is time    -
  * ```
  */
-import type { Turns } from "../hold/Lease.ts"
+import type { Streak } from "../hold/Lease.ts"
 
 /** What the message of a release grants: see `lua/include/hand_over/tell_owner.lua`. */
 export interface Grant {
@@ -37,14 +37,14 @@ export interface Grant {
 /** It is time to ask. */
 export interface Due {
   readonly _tag: "Due"
-  /** The turns of this process that lead to the grant, if a release of this process has left the lock to the line. */
-  readonly turns: Turns | undefined
+  /** The sections in a row that lead to the grant, if a release of this process has left the lock to the line. */
+  readonly streak: Streak | undefined
 }
 
 /** A request is in flight. */
 export interface Asking {
   readonly _tag: "Asking"
-  readonly turns: Turns | undefined
+  readonly streak: Streak | undefined
   /** Whether anything has changed since it was sent: a denial says nothing then. */
   readonly hasChanged: boolean
   /** Until when the lock is left to other processes, on the monotonic clock. */
@@ -78,7 +78,7 @@ export type Event =
   /** It is kept for this client, which may begin with the grant, if there is one. */
   | { readonly _tag: "Kept"; readonly grant: Grant | undefined }
   /** A release of this process has left it to this line. */
-  | { readonly _tag: "LeftToUs"; readonly turns: Turns }
+  | { readonly _tag: "LeftToUs"; readonly streak: Streak }
   /** It is the turn of other processes until then. */
   | { readonly _tag: "LeftToOthers"; readonly until: number }
   /** The request is sent. */
@@ -94,13 +94,13 @@ export type Event =
   /** The time has come. */
   | { readonly _tag: "Rang"; readonly now: number }
 
-export const due: Due = { _tag: "Due", turns: undefined }
+export const due: Due = { _tag: "Due", streak: undefined }
 
 export const asleep = (until: number, isQuiet = false): Asleep => ({ _tag: "Asleep", until, isQuiet })
 
 export const asking: Asking = {
   _tag: "Asking",
-  turns: undefined,
+  streak: undefined,
   hasChanged: false,
   quietUntil: 0,
   grant: undefined
@@ -120,15 +120,15 @@ export const next = (stage: Stage, event: Event): Stage => {
     }
     case "LeftToUs":
       return stage._tag === "Asking"
-        ? { ...stage, hasChanged: true, quietUntil: 0, turns: event.turns }
-        : { _tag: "Due", turns: event.turns }
+        ? { ...stage, hasChanged: true, quietUntil: 0, streak: event.streak }
+        : { _tag: "Due", streak: event.streak }
     case "LeftToOthers":
       // a turn that has been announced may last longer
       if (stage._tag === "Asking") return { ...stage, quietUntil: Math.max(stage.quietUntil, event.until) }
       if (stage._tag === "HandedOver") return stage
       return asleep(stage._tag === "Asleep" && stage.isQuiet ? Math.max(stage.until, event.until) : event.until, true)
     case "Asked":
-      return stage._tag === "Due" && stage.turns !== undefined ? { ...asking, turns: stage.turns } : asking
+      return stage._tag === "Due" && stage.streak !== undefined ? { ...asking, streak: stage.streak } : asking
     case "Answered": {
       if (stage._tag !== "Asking") return stage
       if (stage.grant !== undefined) return { _tag: "HandedOver", grant: stage.grant }
