@@ -297,14 +297,15 @@ export class Line {
     const waiters = this.#waiters.get(waiter.permits)!
     waiters.remove(waiter)
     if (waiters.first === undefined) this.#waiters.delete(waiter.permits)
-    if (waiter.hasTurn) {
+    if (this.isEmpty) {
+      this.turn = undefined
+      this.#end()
+      for (const stop of this.#subscriptions) stop()
+    } else if (waiter.hasTurn) {
       // a request that is still in flight is taken back
-      this.on({ _tag: "TakenBack", until: this.pauseUntil(-1) })
+      if (this.stage._tag === "Asking") this.on({ _tag: "TakenBack", until: this.pauseUntil(-1) })
       this.pass(free)
     }
-    if (!this.isEmpty) return
-    this.#end()
-    for (const stop of this.#subscriptions) stop()
   }
 
   /** A waiter leaves because it got its permits; so many are still `free`. */
@@ -468,11 +469,14 @@ export class Line {
     if (isAskers) this.on({ _tag: "Answered", until: this.pauseUntil(-1), now })
   }
 
-  /** A request was granted. If that excludes the other waiters, the next one looks out for its loss; else it may be let in as well. */
+  /**
+   * A request was granted. If that excludes the other waiters, the next one looks out for its loss; else it may be let in as well. The turn is passed
+   * right after this.
+   */
   granted(isAskers: boolean, excludes: boolean): void {
     this.outage.answered()
     this.deniedAt = undefined
-    if (isAskers) this.on({ _tag: "Granted", until: this.pauseUntil(-1), excludes })
+    if (isAskers) this.stage = next(this.stage, { _tag: "Granted", until: this.pauseUntil(-1), excludes })
   }
 
   /** The sections in a row that lead to the grant of the request in flight. */
