@@ -34,7 +34,7 @@ export const acknowledgementOf = (
   { acknowledge = isQuorum ? undefined : options.acknowledge }: Pick<StoreCommand<unknown>, "acknowledge">
 ): Acknowledgement | undefined => (acknowledge === "none" ? undefined : acknowledge)
 
-/** How a client runs its commands on its store. */
+/** How a client runs its commands on its store. It takes note of a command when this is called: run the result at once. */
 export const runningOn =
   (store: Store, client: LockClient): Store["run"] =>
   (command) => {
