@@ -448,8 +448,8 @@ export const orDieIfInvalid = <A, E, R>(
 export const currentHolding = <L extends LockOrName>(
   lock: L
 ): Effect.Effect<HoldingOf<Token<L>>, NotLockOwner | LockLost | InvalidLockName | InvalidLockOptions, Services<L>> =>
-  using(lock, (impl, fiber) =>
-    Effect.flatMap(impl.holding(fiber), (held): Effect.Effect<HoldingOf<Token<L>>, NotLockOwner> =>
+  using(lock, (impl) =>
+    Effect.flatMap(impl.holding, (held): Effect.Effect<HoldingOf<Token<L>>, NotLockOwner> =>
       held === undefined
         ? Effect.fail(new NotLockOwner({ lock: impl.name }))
         : Effect.succeed(held as Holding<any> as HoldingOf<Token<L>>)
@@ -488,7 +488,7 @@ export const currentHolding = <L extends LockOrName>(
  * @since 0.1.0
  */
 export const inspect = <L extends LockOrName>(lock: L): Effect.Effect<LockState, CommandError, Services<L>> =>
-  using(lock, (impl, fiber) => impl.inspect(fiber))
+  using(lock, (impl) => impl.inspect)
 
 /**
  * Whether anybody, in any process, holds the lock at this moment; each side of a read-write lock sees its own holders. The answer may be
@@ -500,7 +500,7 @@ export const inspect = <L extends LockOrName>(lock: L): Effect.Effect<LockState,
  * @since 0.1.0
  */
 export const isLocked = <L extends LockOrName>(lock: L): Effect.Effect<boolean, CommandError, Services<L>> =>
-  using(lock, (impl, fiber) => Effect.map(impl.holders(fiber), ({ length }) => length > 0))
+  using(lock, (impl) => Effect.map(impl.holders, ({ length }) => length > 0))
 
 /**
  * How long the lease of the current holder, in any process, still runs: `None` when the lock is free, infinite if the key
@@ -514,7 +514,7 @@ export const isLocked = <L extends LockOrName>(lock: L): Effect.Effect<boolean, 
 export const remainingTime = <L extends LockOrName>(
   lock: L
 ): Effect.Effect<Option.Option<Duration.Duration>, CommandError, Services<L>> =>
-  using(lock, (impl, fiber) => Effect.map(impl.holders(fiber), remainingOf))
+  using(lock, (impl) => Effect.map(impl.holders, remainingOf))
 
 /** Of a `MultiLock` until the first member's lease ends. */
 const remainingOf = (holders: ReadonlyArray<HolderState>): Option.Option<Duration.Duration> =>
@@ -535,8 +535,7 @@ const remainingOf = (holders: ReadonlyArray<HolderState>): Option.Option<Duratio
  */
 export const holdCount = <L extends LockOrName>(
   lock: L
-): Effect.Effect<number, InvalidLockName | InvalidLockOptions, Services<L>> =>
-  using(lock, (impl, fiber) => impl.holdCount(fiber))
+): Effect.Effect<number, InvalidLockName | InvalidLockOptions, Services<L>> => using(lock, (impl) => impl.holdCount)
 
 /**
  * Whether the running code is the holder of the lock, by the deadline of its holding. No command is sent.
@@ -595,8 +594,7 @@ export const forceRelease = <L extends LockOrName>(
     /** Free it from these owners only, as {@link inspect} shows them. Default: from its holders. */
     readonly owners?: ReadonlyArray<string> | undefined
   }
-): Effect.Effect<boolean, CommandError, Services<L>> =>
-  using(lock, (impl, fiber) => impl.forceRelease(fiber, options?.owners))
+): Effect.Effect<boolean, CommandError, Services<L>> => using(lock, (impl) => impl.forceRelease(options?.owners))
 
 /**
  * Everything that is held at this moment and whose name matches a Redis glob pattern (default: all): locks of every kind, and

@@ -24,8 +24,6 @@ export interface PreparedAcquire<out E = unknown, out T = unknown> extends Prepa
   readonly subjects: ReadonlyArray<AcquireRequest>
 }
 
-type Running = Fiber<unknown, unknown>
-
 export type PublicLock<R, E, T> = Pick<AnyLock<R, E, T>, typeof TypeId | "name">
 
 export abstract class AnyLock<R, E, T> extends Pipeable.Class {
@@ -37,7 +35,7 @@ export abstract class AnyLock<R, E, T> extends Pipeable.Class {
   abstract readonly name: string
   /** Prepares an acquisition, or fails with the reason why it is invalid. */
   abstract prepare(
-    fiber: Running,
+    fiber: Fiber<unknown, unknown>,
     scope: Scope.Scope | undefined,
     options: AcquireOptions | undefined
   ): PreparedAcquire<E, T> | Invalid
@@ -45,18 +43,15 @@ export abstract class AnyLock<R, E, T> extends Pipeable.Class {
   abstract readonly isBound: boolean
   abstract provide(service: RedisLock["Service"]): AnyLock<Exclude<R, RedisLock>, E, T>
   /** The holding of this lock that the running code has; fails if a section around it has lost the lock. */
-  abstract holding(fiber: Running): Effect.Effect<InternalHolding<T> | undefined, LockLost | Invalid>
+  abstract readonly holding: Effect.Effect<InternalHolding<T> | undefined, LockLost | Invalid>
   /** Everything that Redis has under its name. */
-  abstract inspect(fiber: Running): Effect.Effect<LockState, LockStoreError | Invalid>
+  abstract readonly inspect: Effect.Effect<LockState, LockStoreError | Invalid>
   /** The holders of this lock, or of this side of a read-write lock. */
-  abstract holders(fiber: Running): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError | Invalid>
+  abstract readonly holders: Effect.Effect<ReadonlyArray<HolderState>, LockStoreError | Invalid>
   /** How many holds the running code has. */
-  abstract holdCount(fiber: Running): Effect.Effect<number, Invalid>
+  abstract readonly holdCount: Effect.Effect<number, Invalid>
   /** Frees the lock from these owners, or without any from its holders. */
-  abstract forceRelease(
-    fiber: Running,
-    owners: ReadonlyArray<string> | undefined
-  ): Effect.Effect<boolean, LockStoreError | Invalid>
+  abstract forceRelease(owners: ReadonlyArray<string> | undefined): Effect.Effect<boolean, LockStoreError | Invalid>
 }
 
 Object.defineProperty(AnyLock.prototype, TypeId, { value: { _R: identity, _E: identity, _T: identity } })

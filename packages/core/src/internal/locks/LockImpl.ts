@@ -87,8 +87,8 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     return new LockRequest(this, at, new Identity(fiber, scope), times) as PreparedAcquire<E, bigint>
   }
 
-  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<Hold | undefined, LockLost | Invalid> {
-    return this.#with(fiber, (client, keys) => {
+  get holding(): Effect.Effect<Hold | undefined, LockLost | Invalid> {
+    return this.#with((client, keys, fiber) => {
       const { lease, identity } = this.#find(client, keys, fiber)
       if (lease !== undefined) return Effect.succeed(ownHold(identity, lease))
       const lost = lossAround(identity, { client, kind: this.kind, name: this.name, keys })
@@ -96,24 +96,21 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
     })
   }
 
-  inspect(fiber: Fiber<unknown, unknown>): Effect.Effect<LockState, LockStoreError | Invalid> {
-    return this.#with(fiber, (client, keys) => inspect(client, keys, this.name))
+  get inspect(): Effect.Effect<LockState, LockStoreError | Invalid> {
+    return this.#with((client, keys) => inspect(client, keys, this.name))
   }
 
-  holders(fiber: Fiber<unknown, unknown>): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError | Invalid> {
+  get holders(): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError | Invalid> {
     const { kind, name } = this
-    return this.#with(fiber, (client, keys) => holdersIn({ client, keys, kind, name }))
+    return this.#with((client, keys) => holdersIn({ client, keys, kind, name }))
   }
 
-  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, Invalid> {
-    return this.#with(fiber, (client, keys) => Effect.succeed(this.#find(client, keys, fiber).lease?.holds ?? 0))
+  get holdCount(): Effect.Effect<number, Invalid> {
+    return this.#with((client, keys, fiber) => Effect.succeed(this.#find(client, keys, fiber).lease?.holds ?? 0))
   }
 
-  forceRelease(
-    fiber: Fiber<unknown, unknown>,
-    owners: ReadonlyArray<string> | undefined
-  ): Effect.Effect<boolean, LockStoreError | Invalid> {
-    return this.#with(fiber, (client, keys): Effect.Effect<boolean, LockStoreError | Invalid> => {
+  forceRelease(owners: ReadonlyArray<string> | undefined): Effect.Effect<boolean, LockStoreError | Invalid> {
+    return this.#with((client, keys): Effect.Effect<boolean, LockStoreError | Invalid> => {
       if (client.isQuorum && this.kind.queued) return Effect.fail(noQuorum(this.kind))
       const wrong = checkOwners(owners)
       if (wrong !== undefined) return Effect.fail(wrong)
@@ -122,11 +119,12 @@ export class LockImpl<R, E = never> extends AnyLock<R, E, bigint> {
   }
 
   #with<A, E2>(
-    fiber: Fiber<unknown, unknown>,
-    f: (client: LockClient, keys: LockKeys) => Effect.Effect<A, E2>
+    f: (client: LockClient, keys: LockKeys, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E2>
   ): Effect.Effect<A, E2 | Invalid> {
-    const at = this.resolve(fiber)
-    return isInvalid(at) ? Effect.fail(at) : f(at.client, at.keys)
+    return Effect.withFiber<A, E2 | Invalid>((fiber) => {
+      const at = this.resolve(fiber)
+      return isInvalid(at) ? Effect.fail(at) : f(at.client, at.keys, fiber)
+    })
   }
 
   #find(
@@ -253,5 +251,5 @@ export const prepareLock = <R, E, T>(
 /** Runs `f` with a lock, without acquiring it. */
 export const using = <A, E>(
   lock: PublicLock<unknown, unknown, unknown> | string,
-  f: (lock: AnyLock<unknown, unknown, unknown>, fiber: Fiber<unknown, unknown>) => Effect.Effect<A, E>
-): Effect.Effect<A, E> => Effect.withFiber<A, E>((fiber) => f(lockOf(lock), fiber))
+  f: (lock: AnyLock<unknown, unknown, unknown>) => Effect.Effect<A, E>
+): Effect.Effect<A, E> => Effect.suspend(() => f(lockOf(lock)))

@@ -70,17 +70,17 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
     return new PreparedMultiAcquire(this.name, prepared, waiting, times.waitMillis)
   }
 
-  holding(fiber: Fiber<unknown, unknown>): Effect.Effect<InternalHolding<Tokens<T>> | undefined, LockLost | Invalid> {
-    return Effect.map(Effect.all(this.#members.map((member) => member.holding(fiber))), (all) => {
+  get holding(): Effect.Effect<InternalHolding<Tokens<T>> | undefined, LockLost | Invalid> {
+    return Effect.map(Effect.all(this.#members.map((member) => member.holding)), (all) => {
       const held = all.filter((member) => member !== undefined)
       return held.length === 0 || held.length < all.length ? undefined : new MultiHold(this.name, held)
     })
   }
 
   /** Held when every member is. */
-  inspect(fiber: Fiber<unknown, unknown>): Effect.Effect<LockState, LockStoreError | Invalid> {
+  get inspect(): Effect.Effect<LockState, LockStoreError | Invalid> {
     return Effect.map(
-      this.#each((member) => member.inspect(fiber)),
+      this.#each((member) => member.inspect),
       (states): LockState => {
         const holders = ofAll(states.map((state) => state.holders))
         const waiters = states.flatMap((state) => state.waiters)
@@ -95,26 +95,23 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
     )
   }
 
-  holders(fiber: Fiber<unknown, unknown>): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError | Invalid> {
+  get holders(): Effect.Effect<ReadonlyArray<HolderState>, LockStoreError | Invalid> {
     return Effect.map(
-      this.#each((member) => member.holders(fiber)),
+      this.#each((member) => member.holders),
       ofAll
     )
   }
 
-  holdCount(fiber: Fiber<unknown, unknown>): Effect.Effect<number, Invalid> {
+  get holdCount(): Effect.Effect<number, Invalid> {
     return Effect.map(
-      this.#each((member) => member.holdCount(fiber)),
+      this.#each((member) => member.holdCount),
       (all) => (all.length === 0 ? 0 : Math.min(...all))
     )
   }
 
-  forceRelease(
-    fiber: Fiber<unknown, unknown>,
-    owners: ReadonlyArray<string> | undefined
-  ): Effect.Effect<boolean, LockStoreError | Invalid> {
+  forceRelease(owners: ReadonlyArray<string> | undefined): Effect.Effect<boolean, LockStoreError | Invalid> {
     return Effect.map(
-      this.#each((member) => member.forceRelease(fiber, owners)),
+      this.#each((member) => member.forceRelease(owners)),
       (all) => all.some((released) => released)
     )
   }
