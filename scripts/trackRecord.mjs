@@ -930,7 +930,7 @@ const fixes = {
     broken: "void new Identity(fiber, scope)"
   },
   "too-many-permits": {
-    file: `${internal}/wait/Line.ts`,
+    file: `${internal}/wait/PermitLine.ts`,
     fixed: "return this.#first(this.supply.total)",
     broken: "return this.#first(Number.POSITIVE_INFINITY)"
   },

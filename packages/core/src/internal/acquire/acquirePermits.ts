@@ -22,7 +22,8 @@ import { semaphoreChannel } from "../store/keys.ts"
 import { nothing, type PermitsReply, supplyOf, type Want, type Wants } from "../store/operations/semaphore.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { Store } from "../store/Store.ts"
-import type { Line, Waiter } from "../wait/Line.ts"
+import type { Waiter } from "../wait/Line.ts"
+import type { PermitLine } from "../wait/PermitLine.ts"
 import { AcquireRequest, failAsking, grantedTooLate, type Restore } from "./ask.ts"
 import { countWaiting, untilServed, type Wait, waitedSince } from "./untilServed.ts"
 
@@ -295,10 +296,10 @@ class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
   readonly restore: Restore
   readonly #request: PermitRequest
   readonly #startedAt: number
-  readonly #line: Line
+  readonly #line: PermitLine
   readonly #waiter: Waiter
 
-  constructor(request: PermitRequest, restore: Restore, startedAt: number, line: Line, waiter: Waiter) {
+  constructor(request: PermitRequest, restore: Restore, startedAt: number, line: PermitLine, waiter: Waiter) {
     this.#request = request
     this.restore = restore
     this.#startedAt = startedAt
@@ -365,7 +366,7 @@ class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
   }
 }
 
-const wantsOf = (line: Line, waiter: Waiter): Wants => ({
+const wantsOf = (line: PermitLine, waiter: Waiter): Wants => ({
   clientId: line.client.clientId,
   initial: waiter.initial ?? (line.denial?.exists === true ? undefined : line.initial),
   ifDenied: line.wantWithout(undefined),

@@ -14,9 +14,7 @@ import type { Signal } from "../../RedisDriver.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import type { Streak, Identity } from "../hold/Lease.ts"
 import type { Mode, OwnerRef } from "../kinds/kinds.ts"
-import { isKept, nothing, type PermitsReply, uncounted, type Want } from "../store/operations/semaphore.ts"
 import type { Alarm } from "../time/clock.ts"
-import { type Linked, LinkedList } from "./LinkedList.ts"
 import { Outage } from "./Outage.ts"
 import { asleep, due, type Event, type Grant, isDue, next, type Stage } from "./stage.ts"
 import { keptBy, oursChannel, ownChannel } from "./Subscriptions.ts"
@@ -114,6 +112,45 @@ export class Waiter implements Alarm, Linked<Waiter> {
   }
 }
 
+/**
+ * A list whose items know their neighbours: adding at either end and removing any item take constant time. A `Set` slows
+ * down once most items at its front have been removed.
+ */
+export interface Linked<A> {
+  /** Its neighbours, kept by the list. */
+  before: A | undefined
+  behind: A | undefined
+}
+
+export class LinkedList<A extends Linked<A>> {
+  first: A | undefined = undefined
+  #last: A | undefined = undefined
+
+  add(item: A): void {
+    item.before = this.#last
+    if (this.#last === undefined) this.first = item
+    else this.#last.behind = item
+    this.#last = item
+  }
+
+  addFirst(item: A): void {
+    item.behind = this.first
+    if (this.first === undefined) this.#last = item
+    else this.first.before = item
+    this.first = item
+  }
+
+  /** Removes an item, which must be in the list. */
+  remove(item: A): void {
+    const { before, behind } = item
+    if (before === undefined) this.first = behind
+    else before.behind = behind
+    if (behind === undefined) this.#last = before
+    else behind.before = before
+    item.before = item.behind = undefined
+  }
+}
+
 export class Line {
   readonly client: LockClient
   readonly wakes: Queue.Queue<void>
@@ -127,12 +164,6 @@ export class Line {
   place: OwnerRef | undefined = undefined
   /** When this client was first denied since it was last let in, on the monotonic clock: that dates its place, which may get lost. */
   deniedAt: number | undefined = undefined
-  /** Whether this client may have a place among those that wait for permits. */
-  mayHavePlace = false
-  /** The last reply to a request for permits that was denied. */
-  denial: PermitsReply | undefined = undefined
-  /** By that reply. */
-  supply = uncounted()
   /** When the waiter that has the turn last asked, on the monotonic clock. */
   askedAt = Number.NEGATIVE_INFINITY
   stage: Stage
@@ -141,12 +172,8 @@ export class Line {
   readonly #intervalMillis: number
   /** Whether a holding of this process excludes those that wait. */
   readonly #isHeldHere: () => boolean
-  /** By the number of permits they want, each list in order of arrival. */
-  readonly #waiters = new Map<number, LinkedList<Waiter>>()
-  /** When the head last left, or the line began, on the monotonic clock. */
-  #headLeftAt: number
-  /** When permits were last granted to a waiter. */
-  #servedAt = Number.NEGATIVE_INFINITY
+  /** In order of arrival. */
+  readonly #waiters = new LinkedList<Waiter>()
   #lastNumber = 0
   /** Each ends one subscription. */
   readonly #subscriptions: Array<() => void> = []
@@ -163,12 +190,35 @@ export class Line {
     this.#end = end
     this.#intervalMillis = intervalMillis
     this.#isHeldHere = isHeldHere
-    this.#headLeftAt = client.now()
     this.stage = isHeldHere() ? asleep(this.pauseUntil(-1)) : due
   }
 
+  /** The oldest. */
+  protected get first(): Waiter | undefined {
+    return this.#waiters.first
+  }
+
+  /** The first that could get what is free, if there is any: to them all, the lock is one. */
+  firstFor(free: number): Waiter | undefined {
+    return free > 0 ? this.first : undefined
+  }
+
+  protected add(waiter: Waiter, isFirst: boolean): void {
+    if (isFirst) this.#waiters.addFirst(waiter)
+    else this.#waiters.add(waiter)
+  }
+
+  protected remove(waiter: Waiter): void {
+    this.#waiters.remove(waiter)
+  }
+
+  /** Makes no copy, as each of many readers wakes the others: woken fibers run, and leave, only afterwards. */
+  protected forEach(f: (waiter: Waiter) => void): void {
+    for (let waiter = this.first; waiter !== undefined; waiter = waiter.behind) f(waiter)
+  }
+
   get isEmpty(): boolean {
-    return this.#waiters.size === 0
+    return this.first === undefined
   }
 
   get isListening(): boolean {
@@ -193,71 +243,8 @@ export class Line {
   /** A copy, as waiters may leave, and join, while it is used. */
   get waiters(): ReadonlyArray<Waiter> {
     const waiters: Array<Waiter> = []
-    this.#forEach((waiter) => waiters.push(waiter))
+    this.forEach((waiter) => waiters.push(waiter))
     return waiters
-  }
-
-  /** The permits with which a missing semaphore is created, if any waiter says so. */
-  get initial(): number | undefined {
-    return this.waiters.find(({ initial }) => initial !== undefined)?.initial
-  }
-
-  /** The oldest that does not want more permits than there are. */
-  get head(): Waiter | undefined {
-    return this.#first(this.supply.total)
-  }
-
-  /** The head, if free permits are kept for it. */
-  get #keptFor(): Waiter | undefined {
-    const { head, supply } = this
-    if (head === undefined) return undefined
-    return isKept(this.client.now() - this.#headSince(head), head.permits, supply) ? head : undefined
-  }
-
-  /** The first waiter for which this number of free permits is enough; none, if they are kept for the head. */
-  firstFor(free: number): Waiter | undefined {
-    const kept = this.#keptFor
-    return kept !== undefined && kept.permits > free ? undefined : this.#first(free)
-  }
-
-  /** Whether a request for permits would jump the line. */
-  isAhead(permits: number): boolean {
-    return this.#keptFor !== undefined || this.#first(permits) !== undefined
-  }
-
-  /** What the waiters want, other than `except` once it is served. */
-  wantWithout(except: Waiter | undefined): Want {
-    const kept = this.#keptFor
-    const next = kept === undefined || kept === except ? this.#least(except) : kept
-    if (next === undefined) return nothing
-    const now = this.client.now()
-    const lastServed = except === undefined ? this.#servedAt : now
-    const since = next === this.head ? this.#headSince(next) : Math.max(next.joinedAt, lastServed)
-    return { permits: next.permits, waitedMillis: Math.round(now - since) }
-  }
-
-  #first(free: number): Waiter | undefined {
-    let first: Waiter | undefined
-    for (const [permits, waiters] of this.#waiters) {
-      const waiter = waiters.first!
-      if (permits <= free && (first === undefined || waiter.number < first.number)) first = waiter
-    }
-    return first
-  }
-
-  /** The first of those that want the fewest permits, without `except`. */
-  #least(except: Waiter | undefined): Waiter | undefined {
-    let least: Waiter | undefined
-    for (const { first } of this.#waiters.values()) {
-      const waiter = first === except ? first?.behind : first
-      if (waiter !== undefined && (least === undefined || waiter.permits < least.permits)) least = waiter
-    }
-    return least
-  }
-
-  /** Since when it has been the head: those before it may have left long before it joined, and others wait in vain. */
-  #headSince({ joinedAt }: Waiter): number {
-    return Math.max(this.#headLeftAt, joinedAt)
   }
 
   /**
@@ -269,10 +256,7 @@ export class Line {
     if ((hasAsked || isReserved) && this.isEmpty) this.on({ _tag: "Asked" })
     const isFirst = hasAsked && isReserved
     const waiter = new Waiter(this, wanted, isFirst ? 0 : ++this.#lastNumber)
-    let waiters = this.#waiters.get(waiter.permits)
-    if (waiters === undefined) this.#waiters.set(waiter.permits, (waiters = new LinkedList()))
-    if (isFirst) waiters.addFirst(waiter)
-    else waiters.add(waiter)
+    this.add(waiter, isFirst)
     if (isFirst || !isReserved) this.turn ??= waiter
     return waiter
   }
@@ -292,11 +276,8 @@ export class Line {
   leave(waiter: Waiter, free = Number.POSITIVE_INFINITY): void {
     if (!waiter.isQueued) return
     waiter.isQueued = false
-    if (this.head === waiter) this.#headLeftAt = this.client.now()
     this.client.alarms.cancel(waiter)
-    const waiters = this.#waiters.get(waiter.permits)!
-    waiters.remove(waiter)
-    if (waiters.first === undefined) this.#waiters.delete(waiter.permits)
+    this.remove(waiter)
     if (this.isEmpty) {
       this.turn = undefined
       this.#end()
@@ -308,20 +289,13 @@ export class Line {
     }
   }
 
-  /** A waiter leaves because it got its permits; so many are still `free`. */
-  served(waiter: Waiter, free: number): void {
-    if (waiter.permits + free > this.supply.total) this.supply = { ...this.supply, total: Number.POSITIVE_INFINITY }
-    this.#servedAt = this.client.now()
-    this.leave(waiter, free)
-  }
-
   /**
-   * Passes the turn to the first waiter for which the `free` permits are enough, which asks at once, even behind one that wants more. If
-   * there is none, the oldest of all gets the turn, and sleeps on.
+   * Passes the turn to the first waiter that could get what is `free`, which asks at once. If there is none, the oldest of all gets the turn,
+   * and sleeps on.
    */
   pass(free: number): void {
     const first = this.firstFor(free)
-    this.turn = first ?? this.#first(Number.POSITIVE_INFINITY)
+    this.turn = first ?? this.first
     if (first !== undefined) this.changed()
     if (this.isDue) this.#wakeAsker()
     else if (this.turn !== undefined) this.#setAlarm(this.turn)
@@ -357,7 +331,7 @@ export class Line {
 
   /** Wakes the waiters that may share the hold that was just acquired. */
   wakeMatching(matches: (identity: Identity) => boolean): void {
-    this.#forEach((waiter) => {
+    this.forEach((waiter) => {
       if (waiter.identity === undefined || !matches(waiter.identity)) return
       if (waiter.hasTurn) this.#wakeAsker()
       else waiter.wake()
@@ -366,16 +340,9 @@ export class Line {
 
   /** Wakes every waiter but the one that has the turn: they can share what it acquired or is about to request. */
   wakeOthers(): void {
-    this.#forEach((waiter) => {
+    this.forEach((waiter) => {
       if (!waiter.hasTurn) waiter.wake()
     })
-  }
-
-  /** Makes no copy, as each of many readers wakes the others: woken fibers run, and leave, only afterwards. */
-  #forEach(f: (waiter: Waiter) => void): void {
-    for (const { first } of this.#waiters.values()) {
-      for (let waiter = first; waiter !== undefined; waiter = waiter.behind) f(waiter)
-    }
   }
 
   /**

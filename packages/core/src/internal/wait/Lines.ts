@@ -15,14 +15,18 @@ import { handsOver, type Mode, ownerRefOf } from "../kinds/kinds.ts"
 import type { LockKeys } from "../store/keys.ts"
 import { FairQueue, SpareOwners } from "./FairQueue.ts"
 import { Line, type Waiter, type Wanted } from "./Line.ts"
+import { PermitLine } from "./PermitLine.ts"
 import { ownChannel } from "./Subscriptions.ts"
 
 /** What is waited for: a lock in one of its modes, permits, or a latch. */
 type Waited = Mode | "latch"
 
+/** The line of those that wait for it. */
+type LineFor<W extends Waited> = W extends "permit" ? PermitLine : Line
+
 export class Lines {
   readonly #client: LockClient
-  readonly #lines: Readonly<Record<Waited, Map<string, Line>>>
+  readonly #lines: { readonly [W in Waited]: Map<string, LineFor<W>> }
   /** The queues of fair locks, whose waiters have places in Redis. */
   readonly fairQueues = new Map<string, FairQueue>()
   readonly spareOwners: SpareOwners
@@ -42,10 +46,10 @@ export class Lines {
   }
 
   get #all(): ReadonlyArray<Line> {
-    return [...new Set(Object.values(this.#lines))].flatMap((lines) => [...lines.values()])
+    return [...new Set<Map<string, Line>>(Object.values(this.#lines))].flatMap((lines) => [...lines.values()])
   }
 
-  get(key: string, waited: Waited): Line | undefined {
+  get<W extends Waited>(key: string, waited: W): LineFor<W> | undefined {
     return this.#lines[waited].get(key)
   }
 
@@ -90,11 +94,11 @@ export class Lines {
   /**
    * Joins a line, or begins one: a request is in flight then if its own was just answered; or if another is, for which the turn is reserved.
    */
-  join(key: string, waited: Waited, wanted: Wanted): Effect.Effect<readonly [Line, Waiter]> {
+  join<W extends Waited>(key: string, waited: W, wanted: Wanted): Effect.Effect<readonly [LineFor<W>, Waiter]> {
     const client = this.#client
-    const lines = this.#lines[waited]
-    const join = (line: Line): readonly [Line, Waiter] => {
-      const isReserved = lines === this.#lines.exclusive && this.#asked.exclusive.has(key)
+    const lines: Map<string, LineFor<W>> = this.#lines[waited]
+    const join = (line: LineFor<W>): readonly [LineFor<W>, Waiter] => {
+      const isReserved = (lines as Map<string, Line>) === this.#lines.exclusive && this.#asked.exclusive.has(key)
       return [line, line.join(wanted, isReserved)]
     }
     return Effect.suspend(() => {
@@ -106,7 +110,9 @@ export class Lines {
         if (line === undefined) {
           client.presence.begin()
           const isHeldHere = () => waited !== "latch" && waited !== "permit" && client.leases.exclude(key, waited)
-          line = new Line(client, wakes, this.intervalMillis(waited), isHeldHere, () => lines.delete(key))
+          const intervalMillis = this.intervalMillis(waited)
+          const make = waited === "permit" ? PermitLine : Line
+          line = new make(client, wakes, intervalMillis, isHeldHere, () => lines.delete(key)) as LineFor<W>
           lines.set(key, line)
         }
         return join(line)
