@@ -74,6 +74,21 @@ const fixes = {
     fixed: "of: ({ message }) => inert(message)",
     broken: "of: ({ message }) => message"
   },
+  "doctor-ends": {
+    file: "packages/cli/src/doctor/permissions.ts",
+    fixed: "Lock.scoped(held, options)",
+    broken: 'Lock.scoped(held, { leaseTime: "8 seconds" })'
+  },
+  "asked-of-acl": {
+    file: "packages/cli/src/doctor/commandProbe.ts",
+    fixed: " and not forAll[string.match(reply.err, '%u+')]",
+    broken: ""
+  },
+  "sentinel-in-doctor": {
+    file: "packages/cli/src/doctor/doctor.ts",
+    fixed: "/unknown command\\W+eval/i",
+    broken: "/^never/"
+  },
   "free-ones": {
     file: "packages/cli/src/run/run.ts",
     fixed: 'state.kind === "none" && isOneOfSeveral',

@@ -1,7 +1,7 @@
 /**
  * `redis-lock doctor`.
  */
-import { RedisServer } from "@effect-redis-lock/testing"
+import { RedisCluster, RedisSentinel, RedisServer } from "@effect-redis-lock/testing"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readdirSync, readFileSync } from "node:fs"
@@ -94,6 +94,36 @@ testLive(
     assert.match(withoutEval.stdout, /^info +warning +INFO failed: NOPERM .*'eval'/m)
   }
 )
+
+testLive(
+  "redis-lock doctor says of a replica, a sentinel and a single node of a cluster that no locks can be kept there",
+  function* () {
+    const { sentinels, servers } = yield* RedisSentinel.start()
+    const { nodes } = yield* RedisCluster.start()
+    const wrong = [
+      ["replica", servers[1]!],
+      ["sentinel", sentinels[0]!],
+      // one of them serves the name under which doctor asks
+      ...nodes.map((node) => ["node of a cluster", node] as const)
+    ] as const
+    for (const [what, { url }] of wrong) {
+      const { code, stdout } = yield* redisLock(["doctor", "--redis", url])
+      assert.strictEqual(code, 2, stdout)
+      assert.match(stdout, new RegExp(`^mode +problem +.*${what}.*Lead to`, "m"))
+    }
+  }
+)
+
+testLive("redis-lock doctor ends where Redis refuses writes for lack of replicas", function* () {
+  const server = yield* RedisServer.start({ args: ["--min-replicas-to-write", "1"] })
+  const { code, stdout } = yield* redisLock(["doctor", "--redis", server.url])
+  assert.strictEqual(code, 2)
+  // no permission would help
+  assert.match(stdout, /^commands +ok/m)
+  for (const kind of ["lock", "fair lock", "read lock", "write lock", "several locks"]) {
+    assert.match(stdout, new RegExp(`^${kind} +problem +.*replicas`, "m"))
+  }
+})
 
 testLive("What a server says cannot control the terminal of redis-lock doctor", function* () {
   const hostile = createServer((socket) => {

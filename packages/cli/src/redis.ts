@@ -71,9 +71,12 @@ export const prefix = Flag.String("prefix").pipe(
   Flag.withDefault("")
 )
 
+/** The address in a URL that has been checked. */
+export const addressOf = (url: Urls[number]): RedisUrl.Address => Result.getOrThrow(RedisUrl.parse(url)).address
+
 /** Where a URL leads to: never its user, password or query. */
 export const placeOf = (url: Urls[number]): string => {
-  const { address } = Result.getOrThrow(RedisUrl.parse(url))
+  const address = addressOf(url)
   const hostAndPort = ({ host, port }: RedisUrl.HostAndPort) => (port === undefined ? host : `${host}:${port}`)
   switch (address._tag) {
     case "Host":

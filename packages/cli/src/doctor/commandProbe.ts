@@ -8,9 +8,11 @@
  */
 export const commandProbe = `
 local refused = {}
+-- begin the refusal of any write, whoever asks
+local forAll = { OOM = true, MISCONF = true, NOREPLICAS = true, READONLY = true }
 local function try(command, ...)
   local reply = redis.pcall(command, ...)
-  if type(reply) == 'table' and reply.err then
+  if type(reply) == 'table' and reply.err and not forAll[string.match(reply.err, '%u+')] then
     refused[#refused + 1] = command
   end
 end

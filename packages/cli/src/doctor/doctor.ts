@@ -10,7 +10,7 @@ import { randomUUID } from "node:crypto"
 import { type Check, type Driver, ok, problem, scriptOf, warning, wordsOf } from "./check.ts"
 import { ExitCode, ExitWith } from "../exit.ts"
 import { commands, kinds, subscription, tracking } from "./permissions.ts"
-import { placeOf, type Target } from "../redis.ts"
+import { addressOf, placeOf, type Target } from "../redis.ts"
 import { type Column, print, printJson, table } from "../text.ts"
 import { inert } from "../visible.ts"
 
@@ -48,14 +48,17 @@ const examine = (url: Redacted.Redacted, prefix: string): Effect.Effect<Server> 
   Effect.gen(function* () {
     const driver = yield* RedisDriver.RedisDriver
     const name = `${prefix}redis-lock:doctor:{${randomUUID()}}`
-    const checks = [
-      ...(yield* fromInfo(driver, name)),
-      yield* commands(driver, name),
-      ...(yield* kinds(prefix)),
-      yield* subscription(driver, name),
-      yield* tracking(driver),
-      yield* latency(driver, name)
-    ]
+    const checks = [...(yield* fromInfo(driver, name, url))]
+    // where no lock can be kept, all else would only say so again
+    if (checks.every(({ check, level }) => check !== "mode" || level === "ok")) {
+      checks.push(
+        yield* commands(driver, name),
+        ...(yield* kinds(prefix)),
+        yield* subscription(driver, name),
+        yield* tracking(driver),
+        yield* latency(driver, name)
+      )
+    }
     return { server: driver.address?.() ?? placeOf(url), isReachable: true, checks }
   }).pipe(
     Effect.provide(IoRedis.layer({ url, warnings: [] })),
@@ -71,7 +74,7 @@ const refusesInfo = (error: RedisDriver.RedisDriverError): boolean =>
 const info = scriptOf("doctor/info", "return redis.call('INFO')")
 
 /** What INFO tells. It goes through a script, so that on a cluster it is answered by the server of the name. */
-const fromInfo = (driver: Driver, name: string): Effect.Effect<ReadonlyArray<Check>> =>
+const fromInfo = (driver: Driver, name: string, url: Redacted.Redacted): Effect.Effect<ReadonlyArray<Check>> =>
   Effect.gen(function* () {
     const sentAt = Date.now()
     const text = String(yield* driver.eval(info, [name], []))
@@ -92,7 +95,7 @@ const fromInfo = (driver: Driver, name: string): Effect.Effect<ReadonlyArray<Che
     }
     return [
       version(field("valkey_version"), field("redis_version")),
-      mode(field("redis_mode"), field("role")),
+      mode(field("redis_mode"), field("role"), addressOf(url)._tag === "Cluster"),
       ...(Object.keys(fits) as ReadonlyArray<keyof typeof fits>).map((check) => {
         const message = found.get(check)
         if (message === undefined) return ok(check, fits[check])
@@ -102,12 +105,19 @@ const fromInfo = (driver: Driver, name: string): Effect.Effect<ReadonlyArray<Che
   }).pipe(
     Effect.catch((error: RedisDriver.RedisDriverError) =>
       Effect.succeed([
-        warning(
-          "info",
-          refusesInfo(error)
-            ? "INFO is not permitted, so version, mode, eviction, persistence, replicas and clock are unknown. Allow it: ACL SETUSER ... +info"
-            : `INFO failed: ${wordsOf(error)}`
-        )
+        error.reason === "ClusterMismatch"
+          ? nodeAlone
+          : /unknown command\W+eval/i.test(wordsOf(error))
+            ? problem(
+                "mode",
+                "this runs no scripts, as a sentinel. Lead to its master by redis+sentinel://HOST,HOST/NAME."
+              )
+            : warning(
+                "info",
+                refusesInfo(error)
+                  ? "INFO is not permitted, so version, mode, eviction, persistence, replicas and clock are unknown. Allow it: ACL SETUSER ... +info"
+                  : `INFO failed: ${wordsOf(error)}`
+              )
       ])
     )
   )
@@ -120,11 +130,14 @@ const version = (valkey: string | undefined, redis: string | undefined): Check =
     : problem("version", `Redis ${redis} lacks commands that the locks need. Update to 6.2 or newer.`)
 }
 
-const mode = (mode: string | undefined, role: string | undefined): Check => {
-  if (mode === "sentinel") {
-    return problem("mode", "this is a sentinel. Lead to its master by redis+sentinel://HOST,HOST/NAME.")
-  }
+const nodeAlone = problem(
+  "mode",
+  "this is one node of a cluster, and keeps only some of the locks. Lead to all by redis+cluster://HOST,HOST."
+)
+
+const mode = (mode: string | undefined, role: string | undefined, isWhole: boolean): Check => {
   if (role === "slave") return problem("mode", "this is a replica, which cannot grant locks. Lead to its master.")
+  if (mode === "cluster" && !isWhole) return nodeAlone
   return ok("mode", mode === "cluster" ? "a master of a cluster" : `${mode ?? "unknown"}, master`)
 }
 

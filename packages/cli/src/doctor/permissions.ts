@@ -54,10 +54,13 @@ const remedyOf = (error: Trouble): string =>
 
 type AnyLock = Lock.Lock<RedisLock.RedisLock, LockReentered>
 
+/** Nobody else knows the names: what is not acquired at once is refused. */
+const options = { waitTime: 0, leaseTime: "8 seconds" } as const
+
 /** Waits for a lock that is held, until it gives up: waiters need more than holders. */
 const contended = (held: AnyLock, wanted: AnyLock): Effect.Effect<void, Trouble, RedisLock.RedisLock> =>
   Effect.gen(function* () {
-    yield* Lock.scoped(held, { leaseTime: "8 seconds" })
+    yield* Lock.scoped(held, options)
     yield* Lock.withLock(Effect.void, wanted, { waitTime: "20 millis", leaseTime: "8 seconds" }).pipe(
       Lock.withOwner,
       Effect.catchTag("LockTimeout", () => Effect.void)
@@ -70,7 +73,6 @@ export const kinds = (prefix: string): Effect.Effect<ReadonlyArray<Check>, never
   const { readLock, writeLock } = ReadWriteLock.make(name("read-write"))
   const plain = Lock.make(name("lock"))
   const fair = FairLock.make(name("fair"))
-  const options = { waitTime: "2 seconds", leaseTime: "8 seconds" } as const
   const semaphore = name("semaphore")
   const latch = name("latch")
   const permits = name("permits")
@@ -86,7 +88,7 @@ export const kinds = (prefix: string): Effect.Effect<ReadonlyArray<Check>, never
     ),
     semaphore: Effect.andThen(
       Semaphore.trySetPermits(semaphore, 1, { timeToLive: "8 seconds" }),
-      Semaphore.withPermits(Effect.void, semaphore, 1, { waitTime: "2 seconds" })
+      Semaphore.withPermits(Effect.void, semaphore, 1, { waitTime: 0 })
     ),
     "permit semaphore": Effect.andThen(
       Semaphore.trySetPermits(permits, 1, { timeToLive: "8 seconds" }),
