@@ -2,8 +2,7 @@ import { RedisServer } from "@effect-redis-lock/testing"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { hostname } from "node:os"
-import { basename } from "node:path"
-import { bin, client, holdElsewhere, redisLock, start } from "./redisLock.ts"
+import { client, holdElsewhere, redisLock, start } from "./redisLock.ts"
 import { eventually } from "../kit/eventually.ts"
 import { freshName } from "../kit/names.ts"
 import { testLive } from "../kit/test.ts"
@@ -24,7 +23,7 @@ const listed = (stdout: string) => JSON.parse(stdout) as ReadonlyArray<Hold>
 testLive("redis-lock ls shows the lock of redis-lock run, as a table and as JSON", function* () {
   const name = freshName("cli")
   const script = 'echo "$REDIS_LOCK_OWNER $REDIS_LOCK_TOKEN"; read line'
-  const running = yield* start(["run", "--lease", "1h", name, "--", "sh", "-c", script])
+  const running = yield* start(["run", "--lease", "1h", name, "--", "/bin/sh", "-c", script])
   yield* running.says("\n")
   const json = yield* eventually(
     "its label is known",
@@ -38,7 +37,7 @@ testLive("redis-lock ls shows the lock of redis-lock run, as a table and as JSON
   assert.deepStrictEqual([table.code, table.stderr], [0, ""])
   const [header, row, end] = table.stdout.split("\n")
   assert.deepStrictEqual(header!.split(/ +/), ["NAME", "LABEL", "MODE", "HOLDS", "REMAINING", "TOKEN", "OWNER"])
-  const label = `${hostname()}/${running.pid}/${basename(bin)}`
+  const label = `${hostname()}/${running.pid}/sh`
   assert.match(row!, new RegExp(`^${name}  ${label}  exclusive  1      [45]\\dm\\d\\ds     ${token}  ${owner}$`))
   assert.strictEqual(end, "")
 
@@ -122,7 +121,7 @@ testLive("redis-lock ls shows leased permits beside locks, and the labels of tho
     ]
   )
   const [lock, permit] = holds
-  assert.strictEqual(lock!.label, `${hostname()}/${ofLock.pid}/${basename(bin)}`)
+  assert.strictEqual(lock!.label, `${hostname()}/${ofLock.pid}/sh`)
   assert.match(permit!.owner, /^[0-9a-f]{32}$/)
   assert.deepInclude(permit, { label: null, token: null })
   assert.isAbove(permit!.remainingMillis!, 0)

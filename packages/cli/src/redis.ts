@@ -93,10 +93,11 @@ export const placeOf = (url: Urls[number]): string => {
 export const defaultLease = Duration.seconds(30)
 const longestCommandTimeout = Duration.seconds(3)
 
-/** A lock client, which renews its locks with this lease. */
+/** A lock client, which renews its locks with this lease. Its label is the library's unless it is given. */
 export const locksIn = (
   { prefix, redis }: Target,
-  lease: Duration.Duration = defaultLease
+  lease: Duration.Duration = defaultLease,
+  label?: string
 ): Layer.Layer<RedisLock.RedisLock, InvalidLockOptions | RedisDriver.RedisDriverError> => {
   // a renewal that gets no answer must time out early enough for another one
   const commandTimeout = Duration.min(longestCommandTimeout, Duration.divideUnsafe(lease, 3))
@@ -106,6 +107,7 @@ export const locksIn = (
     watchdogLeaseTime: lease,
     commandTimeout,
     keyPrefix: prefix,
+    label,
     warnings: ["eviction"]
   })
 }

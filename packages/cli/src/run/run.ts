@@ -8,6 +8,8 @@ import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import { Lock, type LockLost, type LockTimeout } from "effect-redis-lock"
+import { hostname } from "node:os"
+import { basename } from "node:path"
 import * as CommandGroup from "./CommandGroup.ts"
 import { format } from "../duration.ts"
 import { ExitCode, ExitWith, type Failure } from "../exit.ts"
@@ -71,8 +73,11 @@ const staysTaken = ({ atLeast }: RunOptions): string =>
     onSome: (duration) => `, which stays held until ${format(duration)} after it was acquired`
   })
 
+/** Host, pid and program, as any label: the program is what we run, without arguments, which may contain secrets. No longer than a label may be. */
+const labelOf = (command: string): string => `${hostname()}/${process.pid}/${basename(command)}`.slice(0, 256)
+
 const acquire = (options: RunOptions): Effect.Effect<Hold, ExitWith | Failure, Scope.Scope> =>
-  Layer.build(locksIn(options, options.lease)).pipe(
+  Layer.build(locksIn(options, options.lease, labelOf(options.command))).pipe(
     Effect.flatMap((locks) => {
       const what = wanted(options)
       return Effect.provideContext(
