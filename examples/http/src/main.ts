@@ -3,6 +3,7 @@
  */
 import { Effect, Queue } from "effect"
 import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 
@@ -19,12 +20,20 @@ const startInstance = (name: string, port: number) =>
       ),
       (instance) => Effect.sync(() => instance.kill("SIGKILL"))
     )
-    createInterface({ input: instance.stdout }).on("line", (line) => Queue.offerUnsafe(lines, line))
+    createInterface({ input: instance.stdout }).on("line", (line) => {
+      if (/\bERROR\b/.test(line)) console.error(line)
+      Queue.offerUnsafe(lines, line)
+    })
 
     const said = (text: string): Effect.Effect<void> =>
       Effect.flatMap(Queue.take(lines), (line) => (line.includes(text) ? Effect.void : said(text)))
 
-    yield* said("Listening")
+    // such as one that finds no Redis
+    const ended = Effect.flatMap(
+      Effect.promise(() => once(instance, "close")),
+      () => Effect.fail(new Error(`instance ${name} has ended`))
+    )
+    yield* Effect.raceFirst(said("Listening"), ended)
     return {
       said,
       end: Effect.sync(() => instance.kill("SIGTERM")),

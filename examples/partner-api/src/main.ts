@@ -56,7 +56,12 @@ const startWorker = (url: string) =>
 const program = Effect.gen(function* () {
   const partner = yield* startPartner
   const victim = yield* startWorker(partner.url)
-  yield* partner.begins
+  // such as one that finds no Redis
+  const ended = Effect.flatMap(
+    Effect.promise(() => once(victim, "exit")),
+    () => Effect.fail(new Error("a worker has ended before it called the partner"))
+  )
+  yield* Effect.raceFirst(partner.begins, ended)
   victim.kill("SIGKILL")
   console.log("A process was killed while it called the partner. Two others make thirty calls each ...")
 
