@@ -74,6 +74,11 @@ const fixes = {
     fixed: "of: ({ message }) => inert(message)",
     broken: "of: ({ message }) => message"
   },
+  "not-again": {
+    file: `${internal}/report/storeReasons.ts`,
+    fixed: "the command was not sent",
+    broken: "the command was not sent. Try again shortly"
+  },
   "doctor-ends": {
     file: "packages/cli/src/doctor/permissions.ts",
     fixed: "Lock.scoped(held, options)",

@@ -150,7 +150,7 @@ describe("a server that refuses", { concurrent: true }, () => {
     const mine = yield* client(server)
     const other = yield* bare(server)
     const endLoading = yield* load(redis, other)
-    yield* refuses(mine, "Loading", "is still loading its data (LOADING). Try again shortly", "(LOADING ")
+    yield* refuses(mine, "Loading", "is still loading its data (LOADING)", "(LOADING ")
     const patient = Effect.retry(section, {
       while: (error) => error._tag === "LockStoreError" && error.isTransient,
       schedule: Schedule.spaced(50)

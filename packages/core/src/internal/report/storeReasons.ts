@@ -1,17 +1,16 @@
 /** The meaning of each reason of a `LockStoreError`, and what to do about it. */
 export const storeReasons = {
   ConnectionRefused: "Redis refused the connection. Check that it runs and that address, port and TLS are right",
-  NotConnected: "there is no connection to Redis at the moment; the command was not sent. Try again shortly",
+  NotConnected: "there is no connection to Redis at the moment; the command was not sent",
   ConnectionLost: "the connection broke before the reply came, so the command may or may not have run",
   TimedOut: "Redis did not answer in time, so the command may or may not have run",
   OutOfMemory: "Redis is out of memory (OOM). Raise maxmemory, or keep locks apart from caches",
-  TooLate:
-    "the command reached Redis after its deadline, so it was not run: the server had stalled, or a clock was changed. Try again",
+  TooLate: "the command reached Redis after its deadline, so it was not run: the server stalled, or a clock changed",
   ReadOnly: "the server is a read-only replica. Connect to the master, or through Sentinel",
   PersistenceFailed: "Redis refuses writes because it cannot save to disk (MISCONF). Look at its log and its disk",
   NotEnoughReplicas:
     "Redis refuses writes because too few replicas are connected (NOREPLICAS). Look at the replicas, or at min-replicas-to-write",
-  Loading: "Redis is still loading its data (LOADING). Try again shortly",
+  Loading: "Redis is still loading its data (LOADING)",
   Busy: "Redis is busy with another script (BUSY). Find the slow script, or SCRIPT KILL it",
   NoPermission:
     "the Redis user may not do this (NOPERM). It needs EVALSHA and EVAL, the commands inside the scripts, the keys of the locks, and their channels: the driver's README has a minimal ACL",
