@@ -79,6 +79,11 @@ const fixes = {
     fixed: "the command was not sent",
     broken: "the command was not sent. Try again shortly"
   },
+  "kept-not-renewed": {
+    file: "packages/core/src/LockError.ts",
+    fixed: '(this.holder.owner.endsWith(":kept") ? "" : ", longer if it is renewed")',
+    broken: '", longer if it is renewed"'
+  },
   "doctor-ends": {
     file: "packages/cli/src/doctor/permissions.ts",
     fixed: "Lock.scoped(held, options)",
@@ -101,8 +106,8 @@ const fixes = {
   },
   "cut-question": {
     file: "packages/cli/src/watch/watchView.ts",
-    fixed: "`[y/N] Free ${quoted(selected!)}? Its holder keeps working until it notices.`",
-    broken: "`Free ${quoted(selected!)}? Its holder keeps working until it notices. [y/N]`"
+    fixed: "`[y/N] Free ${quoted(asked!.name)}? ${whoWorksOn(asked!)}`",
+    broken: "`Free ${quoted(asked!.name)}? ${whoWorksOn(asked!)} [y/N]`"
   },
   "nothing-to-do": {
     file: "packages/cli/src/logger.ts",

@@ -152,13 +152,16 @@ describe("LockTimeout", () => {
     }
   })
 
-  it("LockTimeout tells the holder's lease, and that the lock may stay taken for longer", () => {
-    const { message } = new LockTimeout({
-      lock: "report",
-      waited: Duration.seconds(2),
-      holder: { owner: "somebody:1", remaining: Duration.millis(29_900) }
-    })
-    assert.include(message, "held by somebody:1; its lease runs for another 29.9 s, longer if it is renewed")
+  it("LockTimeout tells the holder's lease, and that the lock may stay taken for longer, unless its minHold keeps it", () => {
+    const heldBy = (owner: string) => {
+      const holder = { owner, remaining: Duration.millis(29_900) }
+      return new LockTimeout({ lock: "report", waited: Duration.seconds(2), holder }).message
+    }
+    assert.include(
+      heldBy("somebody:1"),
+      "held by somebody:1; its lease runs for another 29.9 s, longer if it is renewed"
+    )
+    assert.include(heldBy("somebody:1:kept"), "held by somebody:1:kept; its lease runs for another 29.9 s.")
   })
 })
 

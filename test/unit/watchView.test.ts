@@ -46,6 +46,16 @@ it("redis-lock watch shows a semaphore's permits, the lease of the one that ends
   )
 })
 
+it("redis-lock watch asks whether to free what a minHold keeps without naming a holder that works on", () => {
+  for (const [owner, question] of Object.entries({
+    "owner-1": '[y/N] Free "a"? Its holder keeps working until it notices.',
+    "owner-1:kept": '[y/N] Free "a"? '
+  })) {
+    const view = changed(empty("*", true), held("a", owner, 30_000, 0), 1000)
+    assert.strictEqual(frame(pressed(view, "f", now).view, { columns: 100, rows: 10 }, now).at(-1), question)
+  }
+})
+
 it("redis-lock watch shows for how long the waiter that has waited longest waits, also after the lock was handed over", () => {
   const lastOf = (view: View) =>
     plain(frame(view, { columns: 100, rows: 10 }, now)[2]!)

@@ -88,7 +88,9 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
         : `; held by ${holderText(this.holder)}` +
           (this.holder.remaining === undefined
             ? " without expiry"
-            : `; its lease runs for another ${seconds(this.holder.remaining)}, longer if it is renewed`)
+            : `; its lease runs for another ${seconds(this.holder.remaining)}` +
+              // nobody renews what a minHold keeps
+              (this.holder.owner.endsWith(":kept") ? "" : ", longer if it is renewed"))
     return `Lock "${this.lock}" was not free${within}${held}.`
   }
 }

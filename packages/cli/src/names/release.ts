@@ -34,7 +34,7 @@ export const release = ({ name, yes, ...target }: ReleaseOptions): Effect.Effect
       return yield* new ExitWith({ code: ExitCode.notHeld, message: yield* whyNothingWasFreed(name) })
     }
     yield* print(`Freed ${whatWasFreed(state, freed)}.${state.held > 0 ? "" : ` It was ${heldBy(state)}.`}\n`)
-    if (state.holders.length > 0 && state.holders.every(({ owner }) => isKept(owner))) return
+    if (whoWorksOn(state) === "") return
     yield* print(
       "Redis notifies a holder that has had it for two seconds, if it can (redis-lock doctor); any other notices when it next renews: with a lease of 30 s within 10 s.\n"
     )
@@ -61,6 +61,10 @@ export const whyNothingWasFreed = (name: string): Effect.Effect<string, CommandE
       ? `nobody holds ${quoted(name)} any more`
       : `${quoted(name)} is held by others now: nothing was freed`
   )
+
+/** What to know before it is freed; nothing of a lock that only its minHold keeps. */
+export const whoWorksOn = ({ holders }: LockState): string =>
+  holders.length > 0 && holders.every(({ owner }) => isKept(owner)) ? "" : "Its holder keeps working until it notices."
 
 /** Why there is nothing to free. */
 export const refusalOf = ({ held, holders, kind, name }: LockState): ExitWith | undefined => {
@@ -106,7 +110,7 @@ export const free = (state: LockState): Effect.Effect<number, CommandError, Redi
 const ask = (state: LockState): Effect.Effect<void, ExitWith> =>
   Effect.flatMap(
     Effect.callback<string>((resume) => {
-      process.stderr.write(`${textOf(state)}\nIts holder keeps working until it notices. Free it? [y/N] `)
+      process.stderr.write(`${textOf(state)}\n${[whoWorksOn(state), "Free it? [y/N] "].join(" ").trimStart()}`)
       const input = createInterface({ input: process.stdin })
       input.once("line", (line) => {
         resume(Effect.succeed(line))

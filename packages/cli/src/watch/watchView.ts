@@ -6,6 +6,7 @@ import * as Duration from "effect/Duration"
 import type { LockChange, LockState } from "effect-redis-lock"
 import { format } from "../duration.ts"
 import { after, type HeldLock, leftOf, longestWait, waitingProcesses } from "./heldLock.ts"
+import { whoWorksOn } from "../names/release.ts"
 import { padded } from "../text.ts"
 import { quoted, visible } from "../visible.ts"
 
@@ -228,13 +229,13 @@ const headOf = ({ filter, order, pattern, rows }: View, shown: number): string =
   return `${rows.size} held of ${visible(pattern)}${filtered}, by ${order}`
 }
 
-const footOf = ({ filter, mayRelease, message, mode, selected }: View): string => {
+const footOf = ({ asked, filter, mayRelease, message, mode }: View): string => {
   switch (mode) {
     case "filter":
       return `filter: ${visible(filter)}_  (Enter keeps it, Esc clears it)`
     case "confirm":
       // begins with the keys: a narrow terminal cuts the rest
-      return `[y/N] Free ${quoted(selected!)}? Its holder keeps working until it notices.`
+      return `[y/N] Free ${quoted(asked!.name)}? ${whoWorksOn(asked!)}`
     case "list":
       return message !== "" ? message : keysOf(filter !== "", mayRelease)
   }
