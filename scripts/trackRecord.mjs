@@ -237,6 +237,27 @@ const fixes = {
     fixed: "allowListeners(cluster, LISTENERS)",
     broken: "allowListeners(cluster, 0)"
   },
+  "many-while-connecting": {
+    file: "packages/ioredis/src/internal/connection/Connection.ts",
+    fixed: "allowListeners(socket, 1)",
+    broken: "allowListeners(socket, 0)"
+  },
+  "given-up-while-opening": {
+    file: "packages/ioredis/src/internal/connection/Connection.ts",
+    fixed: `this.#hasClosed = true
+    if (this.isOurs)`,
+    broken: "if (this.isOurs)"
+  },
+  "ended-before-confirmed": {
+    file: "packages/ioredis/src/internal/clusterDriver.ts",
+    fixed: "nodes.ended ?? nodes.ownerOf(slot)",
+    broken: "nodes.ownerOf(slot)"
+  },
+  "moved-before-confirmed": {
+    file: "packages/ioredis/src/internal/connection/BlockingConnections.ts",
+    fixed: "return refusalOf(connection.failureOf(error))",
+    broken: "return connection.failureOf(error) ?? refusalOf(error)"
+  },
   "one-long-subscribe": {
     file: "packages/ioredis/src/internal/subscriber.ts",
     fixed: "Arr.chunksOf(wanted, MOST_CHANNELS)",

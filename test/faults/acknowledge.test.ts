@@ -1,5 +1,5 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { RedisServer } from "@effect-redis-lock/testing"
+import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
 import { assert, describe } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer } from "effect"
 import {
@@ -24,7 +24,7 @@ import { client, clientOf, clientOver } from "../kit/clients.ts"
 import { recording } from "../kit/connectionLog.ts"
 import { freshName } from "../kit/names.ts"
 import { bare } from "../kit/server/bareRedis.ts"
-import { mastersOf, TheCluster } from "../kit/server/cluster.ts"
+import { clusterClient, mastersOf, TheCluster } from "../kit/server/cluster.ts"
 import { eventually, soon } from "../kit/eventually.ts"
 import { failure, storeError } from "../kit/exits.ts"
 import { holdUntilTold } from "../kit/sections.ts"
@@ -62,6 +62,12 @@ const ways: Record<string, Use> = {
   "permits of a Semaphore": Semaphore.withPermits(Semaphore.make("a", { permits: 3 }), 2),
   "permits of a PermitSemaphore": PermitSemaphore.withPermits(PermitSemaphore.make("a", { permits: 3 }), 2)
 }
+
+/** Another name whose lock is on the same master of a cluster. */
+const neighbourOf = Effect.fnUntraced(function* (cluster: RedisCluster.RedisCluster, lock: string) {
+  const { owner } = yield* mastersOf(cluster, lock)
+  for (let i = 0; ; i++) if ((yield* mastersOf(cluster, `other ${i}`)).owner === owner) return `other ${i}`
+})
 
 /** What the keys hold, apart from the last tokens and the counters of semaphores. */
 const heldKeys = async (redis: { readonly keys: (pattern: string) => Promise<Array<string>> }) =>
@@ -508,6 +514,41 @@ testLive(
     const [id] = yield* send("a", [["CLIENT", "ID"]], 20_000)
     yield* isClosedWithOthers(redis, id)
     assert.notDeepEqual(yield* send("a", [["CLIENT", "ID"]], 20_000), [id!])
+  }
+)
+
+testLive(
+  "On a cluster a waiter goes on at the new master when its slot is moved while its grant waits for replicas",
+  function* () {
+    const cluster = yield* RedisCluster.start({ replicas: 1 })
+    const acknowledge = { replicas: 1, within: "2 minutes" } as const
+    const { run } = yield* clusterClient(cluster, { acknowledge, commandTimeout: "1 minute" })
+    const { owner, other, slot } = yield* mastersOf(cluster, "a")
+    const redis = yield* bare(owner)
+    const replicas = yield* Effect.promise(
+      () => redis.call("ROLE") as Promise<[string, number, Array<[string, string]>]>
+    )
+    const replica = cluster.nodes.find(({ port }) => port === Number(replicas[2][0]![1]))!
+    // its server is reached, and both locks are of that one
+    yield* run(Lock.withLock(Effect.void, "a"))
+    const neighbour = yield* neighbourOf(cluster, "a")
+    yield* replica.pause
+    const first = yield* Effect.forkScoped(run(Lock.withLock(Effect.void, neighbour)), { startImmediately: true })
+    yield* eventually(
+      "its grant waits",
+      () => redis.info("clients"),
+      (info) => info.includes("blocked_clients:1")
+    )
+    const second = yield* Effect.forkScoped(run(Lock.withLock(Effect.succeed("in"), "a")), { startImmediately: true })
+    yield* eventually(
+      "the other is granted, and is to wait next",
+      () => redis.exists("a"),
+      (held) => held === 1
+    )
+    yield* cluster.moveSlot(slot, other)
+    yield* replica.resume
+    yield* soon("the first one is in", Fiber.join(first))
+    assert.strictEqual(yield* soon("the second one is in", Fiber.join(second)), "in")
   }
 )
 

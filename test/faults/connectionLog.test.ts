@@ -4,8 +4,8 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
 import { assert, it } from "@effect/vitest"
-import { Effect, Schedule } from "effect"
-import { Lock } from "effect-redis-lock"
+import { Context, Effect, Fiber, Layer, Schedule } from "effect"
+import { Lock, RedisDriver } from "effect-redis-lock"
 import { hasFastPath } from "../kit/commandPath.ts"
 import { clientOf, locksOver } from "../kit/clients.ts"
 import { recording } from "../kit/connectionLog.ts"
@@ -82,6 +82,20 @@ testLive("A connection for subscriptions is logged as well", function* () {
   assert.deepStrictEqual(log.logged(), ["Warn lost subscriptions", "Info restored subscriptions"])
   yield* subscribers(redis, "report", 1)
   yield* Effect.promise(() => redis.del("report"))
+})
+
+testLive("A connection that is given up while it is being opened is not logged as refused", function* () {
+  const { proxy } = yield* behindProxy()
+  const log = recording()
+  const driver = yield* Effect.provide(Layer.build(IoRedis.layer({ url: proxy.url })), log.layer)
+  const { sendBlocking } = Context.get(driver, RedisDriver.RedisDriver)
+  const greeted = yield* proxy.stallRepliesAfter("setname")
+  const asking = yield* Effect.forkScoped(sendBlocking!("key", [["PING"]], 60_000), { startImmediately: true })
+  yield* greeted
+  yield* Fiber.interrupt(asking)
+  yield* proxy.resume
+  yield* eventually("it is closed", proxy.connections, (connections) => connections === 1)
+  assert.deepStrictEqual(log.logged(), [])
 })
 
 testLive("A rotated password fails commands with NotAuthenticated until it is right again", function* () {

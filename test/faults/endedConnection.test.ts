@@ -4,7 +4,7 @@
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { RedisCluster, RedisServer } from "@effect-redis-lock/testing"
 import { assert } from "@effect/vitest"
-import { Effect, Exit, Fiber, Scope } from "effect"
+import { Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { CountDownLatch, FairLock, Lock, Semaphore } from "effect-redis-lock"
 import { Cluster, Redis } from "ioredis"
 import { clientOf, clientOver, locksOver } from "../kit/clients.ts"
@@ -17,6 +17,11 @@ import { onServer } from "../kit/server/onServer.ts"
 import { testLive } from "../kit/test.ts"
 
 const section = Lock.withLock(Effect.succeed("done"), "report")
+
+const replicated = Lock.withLock(Effect.void, "report", {
+  waitTime: 0,
+  acknowledge: { replicas: 1, within: "1 minute" }
+})
 
 const ended = (log: ReturnType<typeof recording>) => log.lines.filter(({ event }) => event === "ended")
 
@@ -40,7 +45,8 @@ for (const how of ["disconnect", "quit"] as const) {
         mine.run(section),
         mine.run(Lock.withLock(Effect.void, FairLock.make("fair"))),
         mine.run(Semaphore.withPermits(Effect.void, Semaphore.make("permits", { permits: 1 }), 1)),
-        mine.run(CountDownLatch.await("latch"))
+        mine.run(CountDownLatch.await("latch")),
+        mine.run(Stream.runDrain(Lock.list()))
       ]
       for (const other of others) {
         assert.strictEqual(storeError(yield* soon("a new request fails", Effect.exit(other))).reason, "Closed")
@@ -79,6 +85,7 @@ testLive(
       ["Warn lost commands", "Warn refused commands", "Warn ended commands"]
     )
     assert.include(ended(log)[0]!.message, "retryStrategy")
+    assert.strictEqual(storeError(yield* Effect.exit(mine.run(replicated))).reason, "Closed")
   }
 )
 
@@ -125,6 +132,7 @@ testLive(
     own.disconnect()
     const error = storeError(yield* soon("the waiter ends", Effect.exit(mine.run(section))))
     assert.strictEqual(error.reason, "Closed")
+    assert.strictEqual(storeError(yield* Effect.exit(mine.run(replicated))).reason, "Closed")
     assert.strictEqual(ended(log).length, 1)
     yield* Effect.promise(() => own.connect())
     yield* connected(mine)

@@ -6,7 +6,7 @@ import { RedisCluster } from "@effect-redis-lock/testing"
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { LockStore, RedisLock } from "effect-redis-lock"
-import type { Cluster, Redis } from "ioredis"
+import { Cluster, Redis } from "ioredis"
 import { bare } from "../kit/server/bareRedis.ts"
 import { applicationInUse } from "../kit/server/cluster.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
@@ -50,6 +50,28 @@ testLive(
   "Many drivers over one client of the application do not make Node.js warn either, and leave the client as it was",
   function* () {
     yield* leavesAsItWas(yield* bare({ url: redisUrl }))
+  }
+)
+
+testLive(
+  "Many drivers over a client or a Cluster that is about to connect do not make Node.js warn either",
+  function* () {
+    const { urls } = yield* RedisCluster.start()
+    const warnings = yield* warningsOfNode
+    for (const client of [new Redis(redisUrl, { lazyConnect: true }), new Cluster([...urls], { lazyConnect: true })]) {
+      yield* Effect.addFinalizer(() => Effect.sync(() => client.disconnect()))
+      const most = client.getMaxListeners()
+      const build = Layer.build(Layer.fresh(IoRedis.fromClient(client)))
+      yield* Effect.scoped(
+        Effect.all(
+          Array.from({ length: 12 }, () => build),
+          { concurrency: "unbounded" }
+        )
+      )
+      yield* Effect.promise(() => client.ping())
+      assert.strictEqual(client.getMaxListeners(), most)
+    }
+    assert.deepStrictEqual(warnings, [])
   }
 )
 

@@ -59,8 +59,8 @@ const overCluster = (cluster: Cluster, redisOptions: RedisOptions, options: Opti
   Effect.gen(function* () {
     const { commandTimeoutMillis, path, shardedPubSub, warnings } = options
     const log = yield* ConnectionLog.make
-    if (isAboutToConnect(cluster)) yield* connectCluster(cluster, path, redisOptions, path.startupNodeOf(cluster))
     const nodes = yield* scoped(() => new ClusterNodes(cluster, { path, log, isOurs: false, commandTimeoutMillis }))
+    if (isAboutToConnect(cluster)) yield* connectCluster(cluster, path, redisOptions, path.startupNodeOf(cluster))
     const sharded = yield* within(commandTimeoutMillis)(usesShardedPubSub(cluster, shardedPubSub))
     return yield* makeClusterDriver(nodes, sharded, warnings)
   })

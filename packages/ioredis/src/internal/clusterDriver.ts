@@ -65,7 +65,7 @@ export const makeClusterDriver = (
       () =>
         new BlockingConnections((key) => {
           const slot = hashSlot(key)
-          return nodes.ownerOf(slot) ?? nodes.noneFor(`slot ${slot}`)
+          return nodes.ended ?? nodes.ownerOf(slot) ?? nodes.noneFor(`slot ${slot}`)
         })
     )
     yield* scoped(() => nodes.watch({ onClose: blocking.leave, onRefresh: () => subscriber.relocate(nodes.masters) }))

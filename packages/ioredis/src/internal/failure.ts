@@ -54,6 +54,12 @@ export const failureOf = (error: unknown, hide: Hide = (text) => text): Failure 
     ? error
     : new RedisDriver.RedisDriverError({ reason: RedisDriver.reasonOf(error), cause: plain(error, hide) })
 
+/** The same of a command that a cluster has redirected, which has led nowhere so far: the slot is being moved. */
+export const refusalOf = (error: unknown): Failure => {
+  const { cause, reason } = failureOf(error)
+  return new RedisDriver.RedisDriverError({ reason: reason === "ClusterMismatch" ? "ClusterDown" : reason, cause })
+}
+
 const plain = (error: unknown, hide: Hide): Error => {
   if (!(error instanceof Error)) return new Error(hide(String(error)))
   // of all addresses of a host

@@ -22,7 +22,9 @@ export const makeServerDriver = (
     const subscriber = yield* scoped(
       () => new Subscriber({ sharded: false, serverOf: () => "", open, refresh: () => {} })
     )
-    const blocking = yield* scoped(() => new BlockingConnections(() => writer))
+    const blocking = yield* scoped(
+      () => new BlockingConnections(() => (writer.client.status === "end" ? connection.notConnected : writer))
+    )
     // one listener at the connection, however many clients share the driver
     const readyListeners = new Set<() => void>()
     const whenReady = (listener: () => void) => {

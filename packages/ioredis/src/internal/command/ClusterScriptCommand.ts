@@ -6,7 +6,7 @@ import { Command, type Redis } from "ioredis"
 import type { ClusterNodes } from "../connection/ClusterNodes.ts"
 import type { CommandWriter } from "./CommandWriter.ts"
 import { scoped } from "../connection/listening.ts"
-import { type Failure, failureOf } from "../failure.ts"
+import { refusalOf } from "../failure.ts"
 import { hashSlot } from "./hashSlot.ts"
 import { type OnExit, PendingCommands, ScriptCommand } from "./ScriptCommand.ts"
 
@@ -135,12 +135,6 @@ export class ClusterScriptCommand extends ScriptCommand {
       if (this.isWaiting) this.route()
     }, RETRY_MILLIS).unref()
   }
-}
-
-/** A redirection that has led nowhere so far: the slot is being moved. */
-const refusalOf = (error: unknown): Failure => {
-  const { cause, reason } = failureOf(error)
-  return new RedisDriver.RedisDriverError({ reason: reason === "ClusterMismatch" ? "ClusterDown" : reason, cause })
 }
 
 /** Runs scripts by SHA on the masters that serve their keys. */

@@ -13,8 +13,9 @@ export const scanOf =
     Stream.paginate("0", (cursor) =>
       Effect.tryPromise({
         try: async () => {
-          if (writer.connection.isUnusable) throw writer.connection.notConnected
-          const reply = await writer.client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", type)
+          const { client, connection } = writer
+          if (connection.isUnusable || client.status === "end") throw connection.notConnected
+          const reply = await client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", type)
           if (!Array.isArray(reply)) throw RedisDriver.inTransaction
           return reply
         },

@@ -6,7 +6,7 @@ import type { CommandWriter } from "../command/CommandWriter.ts"
 import { connect } from "./connecting.ts"
 import type { Connection } from "./Connection.ts"
 import { given } from "../options/settings.ts"
-import { endedError, failed, type Failure } from "../failure.ts"
+import { endedError, failed, type Failure, refusalOf } from "../failure.ts"
 
 type SendBlocking = NonNullable<RedisDriver.RedisDriver["Service"]["sendBlocking"]>
 
@@ -121,7 +121,7 @@ const pipelined = (
             return (await connection.client.call(String(name), ...args)) as RedisDriver.Reply
           } catch (error) {
             // an error reply concerns one command, a broken connection all of them
-            if ((error as Error | undefined)?.name === "ReplyError") return connection.failureOf(error)
+            if ((error as Error | undefined)?.name === "ReplyError") return refusalOf(connection.failureOf(error))
             throw error
           }
         })

@@ -1,5 +1,6 @@
 import { RedisDriver } from "effect-redis-lock"
-import type { Cluster, Redis, RedisOptions } from "ioredis"
+import type { Redis, RedisOptions } from "ioredis"
+import type { EventEmitter } from "node:events"
 import type { CommandPath } from "../command/CommandPath.ts"
 import { type ConnectionLog, isLasting } from "./ConnectionLog.ts"
 import { type Closable, listen } from "./listening.ts"
@@ -48,10 +49,10 @@ export interface Options {
 }
 
 /** Several drivers over one client are no leak, of which Node.js would warn. */
-export const allowListeners = (client: Redis | Cluster, more: number): void => {
-  const most = client.getMaxListeners()
+export const allowListeners = (emitter: EventEmitter, more: number): void => {
+  const most = emitter.getMaxListeners()
   // 0: any number
-  if (most > 0) client.setMaxListeners(most + more)
+  if (most > 0) emitter.setMaxListeners(most + more)
 }
 
 /**
@@ -85,7 +86,7 @@ export class Connection {
   database: number | undefined
   /** What the application has selected since there is this connection. */
   #selected: number | undefined
-  /** Whether the connection has closed, and ioredis has not begun to connect again: errors that follow are consequences. */
+  /** Whether the connection has closed, and ioredis has not begun to connect again, or is given up: errors that follow are consequences. */
   #hasClosed = false
   #server: string | undefined
   /** The server's first message. */
@@ -218,6 +219,7 @@ export class Connection {
   /** A client of our own keeps its listener after it is closed: ioredis would print later errors. */
   close(): void {
     this.#listening.close()
+    this.#hasClosed = true
     if (this.isOurs) return
     this.client.off("error", this.#onError)
     allowListeners(this.client, -LISTENERS)
@@ -233,8 +235,10 @@ export class Connection {
     const socket = this.path.socketOf(this.client)
     const { remoteAddress, remotePort } = socket ?? {}
     this.#server = remoteAddress === undefined ? undefined : `${remoteAddress}:${remotePort}`
+    if (socket === undefined) return
+    allowListeners(socket, 1)
     // before ioredis parses it
-    socket?.prependOnceListener("data", (data: Buffer) => {
+    socket.prependOnceListener("data", (data: Buffer) => {
       this.#greeting = data.subarray(0, 1000).toString("latin1")
     })
   }
