@@ -258,6 +258,11 @@ const fixes = {
     fixed: "return refusalOf(connection.failureOf(error))",
     broken: "return connection.failureOf(error) ?? refusalOf(error)"
   },
+  "reconnected-without-a-command": {
+    file: "packages/ioredis/src/internal/connection/ClusterNodes.ts",
+    fixed: "redis.connect()",
+    broken: "Promise.resolve()"
+  },
   "one-long-subscribe": {
     file: "packages/ioredis/src/internal/subscriber.ts",
     fixed: "Arr.chunksOf(wanted, MOST_CHANNELS)",

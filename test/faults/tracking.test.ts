@@ -140,6 +140,19 @@ const cut = async (redis: Redis, matches: RegExp) => {
   for (const id of ids) await redis.call("CLIENT", "KILL", "ID", id)
 }
 
+/** Ends the connections that match of a client whose lock is tracked, and waits until it is tracked again. */
+const cutAndTrackedAgain = Effect.fnUntraced(function* (redis: Redis, matches: RegExp) {
+  yield* Effect.promise(() => redis.config("RESETSTAT"))
+  yield* Effect.promise(() => cut(redis, matches))
+  yield* eventually(
+    "the lock is tracked again",
+    async () =>
+      field(await redis.info("commandstats"), /client(?:\|tracking)?:calls=/) * (await trackedCommands(redis)),
+    (count) => count > 0
+  )
+  yield* isTracked(redis)
+})
+
 /** What a client logs of tracking. */
 const recording = () => {
   const lines: Array<string> = []
@@ -346,15 +359,7 @@ describe("a loss that the server tells of", { concurrent: true }, () => {
         const { redis, server } = yield* onServer()
         const held = yield* hold(yield* client(server, { ...hour, label: "mine" }), "report")
         yield* isTracked(redis)
-        yield* Effect.promise(() => redis.config("RESETSTAT"))
-        yield* Effect.promise(() => cut(redis, matches))
-        yield* eventually(
-          "the lock is tracked again",
-          async () =>
-            field(await redis.info("commandstats"), /client(?:\|tracking)?:calls=/) * (await trackedCommands(redis)),
-          (count) => count > 0
-        )
-        yield* isTracked(redis)
+        yield* cutAndTrackedAgain(redis, matches)
         yield* Effect.promise(() => redis.del("report"))
         yield* isLost(held)
       }
@@ -790,6 +795,18 @@ suitesOn(TheCluster.layer({ replicas: 1 }), { excludeTestServices: true })("on a
     yield* isTracked(node)
     yield* hold(other!, `{${name}}:other`)
     yield* isTracked(node, 2)
+    yield* Effect.promise(() => node.del(name))
+    yield* isLost(held)
+  })
+
+  test("A node of a cluster tells of losses again after the connection for commands to it was lost", function* () {
+    const cluster = yield* TheCluster
+    const name = freshName()
+    const driver = IoRedis.layerCluster({ nodes: cluster.urls, connectTimeout: "1 minute", label: "mine" })
+    const held = yield* hold(yield* clientOf(locksOver(driver, hour)), name)
+    const node = yield* bare((yield* mastersOf(cluster, name)).owner)
+    yield* isTracked(node)
+    yield* cutAndTrackedAgain(node, / name=mine .* sub=0 /)
     yield* Effect.promise(() => node.del(name))
     yield* isLost(held)
   })

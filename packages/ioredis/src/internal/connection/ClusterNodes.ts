@@ -20,6 +20,9 @@ export interface Watcher {
 /** Minimum delay between slot refreshes after failures. */
 const REFRESH_PAUSE_MILLIS = 100
 
+/** How long to wait before connecting again to a master. */
+const RECONNECT_PAUSE_MILLIS = 500
+
 /** The most listeners that a driver adds to any event of a Cluster. */
 const LISTENERS = 1
 
@@ -54,6 +57,8 @@ export class ClusterNodes {
   readonly #nodes = new Map<string, Node>()
   #refreshedAt = Number.NEGATIVE_INFINITY
   #timer: ReturnType<typeof setTimeout> | undefined
+  /** The masters to which there was a connection: who holds locks there wants one again, which ioredis opens only for a command. */
+  readonly #connected = new Set<string>()
   /** The nodes of slots according to redirections since the last refresh. */
   readonly #moved = new Map<number, string>()
   /** The addresses of the masters at the last refresh. */
@@ -177,9 +182,15 @@ export class ClusterNodes {
       isWanted: () => this.cluster.nodes().includes(redis)
     })
     const writer = new CommandWriter(connection, commandTimeoutMillis)
+    if (redis.status === "ready") this.#connected.add(address)
+    const reconnect = () => {
+      if (redis.status === "wait" && this.#connected.has(address)) redis.connect().catch(() => {})
+    }
+    setTimeout(reconnect, RECONNECT_PAUSE_MILLIS).unref()
     // after those of the connection and the writer: they know of it when a watcher is told
     const listening = listen(redis, {
       ready: () => {
+        this.#connected.add(address)
         for (const { onReady } of this.#watchers) onReady?.(redis)
       },
       close: () => {
@@ -213,9 +224,10 @@ export class ClusterNodes {
     this.#moved.clear()
     this.#failure = undefined
     this.options.log.ready(this.#named("the cluster"))
-    const masters = shown(this.masters)
-    const isSuccession = masters !== this.#masters
-    this.#masters = masters
+    const { masters } = this
+    for (const address of this.#connected) if (!masters.has(address)) this.#connected.delete(address)
+    const isSuccession = shown(masters) !== this.#masters
+    this.#masters = shown(masters)
     for (const { onRefresh, onSuccession } of this.#watchers) {
       if (isSuccession) onSuccession?.()
       onRefresh?.()
