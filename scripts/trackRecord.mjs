@@ -258,6 +258,11 @@ const fixes = {
     fixed: "return refusalOf(connection.failureOf(error))",
     broken: "return connection.failureOf(error) ?? refusalOf(error)"
   },
+  "given-up-while-connecting": {
+    file: "packages/ioredis/src/internal/connection/connecting.ts",
+    fixed: 'signal.addEventListener("abort", leave)',
+    broken: "void signal"
+  },
   "reconnected-without-a-command": {
     file: "packages/ioredis/src/internal/connection/ClusterNodes.ts",
     fixed: "redis.connect()",
@@ -497,7 +502,7 @@ const fixes = {
   },
   "lazy-cluster": {
     file: "packages/ioredis/src/internal/connection/connecting.ts",
-    fixed: "Promise.race([ready(cluster), ...(",
+    fixed: "Promise.race([ready(cluster, signal), ...(",
     broken: "Promise.race([...("
   },
   "closed-quorum-known": {

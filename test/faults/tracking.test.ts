@@ -148,7 +148,8 @@ const cutAndTrackedAgain = Effect.fnUntraced(function* (redis: Redis, matches: R
     "the lock is tracked again",
     async () =>
       field(await redis.info("commandstats"), /client(?:\|tracking)?:calls=/) * (await trackedCommands(redis)),
-    (count) => count > 0
+    (count) => count > 0,
+    "1 minute"
   )
   yield* isTracked(redis)
 })

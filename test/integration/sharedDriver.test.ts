@@ -2,11 +2,12 @@
  * Many lock clients over one driver.
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
-import { RedisCluster } from "@effect-redis-lock/testing"
+import { RedisCluster, TcpProxy } from "@effect-redis-lock/testing"
 import { assert } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { LockStore, RedisLock } from "effect-redis-lock"
 import { Cluster, Redis } from "ioredis"
+import { eventually, until } from "../kit/eventually.ts"
 import { bare } from "../kit/server/bareRedis.ts"
 import { applicationInUse } from "../kit/server/cluster.ts"
 import { redisUrl } from "../kit/server/redisUrl.ts"
@@ -33,17 +34,18 @@ testLive("Many clients that share a driver do not make Node.js warn of too many 
   assert.deepStrictEqual(warnings, [])
 })
 
+const listenersOf = (client: Redis | Cluster) => client.eventNames().map((name) => [name, client.listenerCount(name)])
+
 /** Many drivers over one client leave no warning, and the client as it was. */
 const leavesAsItWas = Effect.fnUntraced(function* (client: Redis | Cluster) {
   const warnings = yield* warningsOfNode
-  const listeners = () => client.eventNames().map((name) => [name, client.listenerCount(name)])
-  const before = { listeners: listeners(), most: client.getMaxListeners() }
+  const before = { listeners: listenersOf(client), most: client.getMaxListeners() }
   yield* Effect.gen(function* () {
     for (let i = 0; i < 12; i++) yield* Layer.build(Layer.fresh(IoRedis.fromClient(client)))
     yield* Effect.promise(() => client.ping())
   }).pipe(Effect.scoped)
   assert.deepStrictEqual(warnings, [])
-  assert.deepStrictEqual({ listeners: listeners(), most: client.getMaxListeners() }, before)
+  assert.deepStrictEqual({ listeners: listenersOf(client), most: client.getMaxListeners() }, before)
 })
 
 testLive(
@@ -74,6 +76,23 @@ testLive(
     assert.deepStrictEqual(warnings, [])
   }
 )
+
+testLive("A driver that is given up while a client or a Cluster is connecting leaves it as it was", function* () {
+  const proxy = yield* TcpProxy.make({ target: redisUrl })
+  yield* proxy.stall
+  const clients = [new Redis(proxy.url), new Cluster([proxy.url], { slotsRefreshTimeout: 300_000 })]
+  yield* Effect.addFinalizer(() => Effect.sync(() => clients.forEach((client) => client.disconnect())))
+  for (const client of clients) client.on("error", () => {})
+  yield* eventually("they are connecting", proxy.connections, (connections) => connections >= clients.length)
+  for (const client of clients) {
+    const before = listenersOf(client)
+    const count = client.listenerCount("close")
+    const building = yield* Effect.forkScoped(Effect.scoped(Layer.build(IoRedis.fromClient(client))))
+    yield* until("it is waited for", () => client.listenerCount("close") > count)
+    yield* Fiber.interrupt(building)
+    assert.deepStrictEqual(listenersOf(client), before)
+  }
+})
 
 testLive("Many drivers over one Cluster of the application do not make Node.js warn either", function* () {
   yield* leavesAsItWas(yield* applicationInUse(yield* RedisCluster.start()))

@@ -24,9 +24,9 @@ export const open = <A extends Redis | Cluster>(make: () => A) =>
 
 /** Connects for the first time, or waits for a client that is about to; fails with the reason if it cannot. */
 export const connect = (connection: Connection): Effect.Effect<void, Failure> =>
-  Effect.callback((resume) => {
+  Effect.callback((resume, signal) => {
     const { client } = connection
-    const connected = client.status === "wait" ? client.connect() : ready(client)
+    const connected = client.status === "wait" ? client.connect() : ready(client, signal)
     connected.then(
       () => resume(connection.isUnusable ? Effect.fail(connection.failure!) : Effect.void),
       // connect() itself only knows that the connection was closed
@@ -50,7 +50,8 @@ export const connectCluster = (
     }
     yield* scoped(() => listen(cluster, { error: note }))
     // its own promise may stay unsettled where a node turns out not to be ready
-    const connected = () => Promise.race([ready(cluster), ...(cluster.status === "wait" ? [cluster.connect()] : [])])
+    const connected = (signal: AbortSignal) =>
+      Promise.race([ready(cluster, signal), ...(cluster.status === "wait" ? [cluster.connect()] : [])])
     yield* Effect.tryPromise({ try: connected, catch: (error) => failureOf(reason ?? error, hide) }).pipe(
       Effect.catch((failure) => {
         const said = (reason as Error | undefined)?.name === "ReplyError"
@@ -142,16 +143,17 @@ export const within = (millis: number) =>
       Effect.fail(failed("TimedOut", `connecting timed out after ${Duration.format(Duration.millis(millis))}`))
   })
 
-const ready = (client: Redis | Cluster): Promise<void> =>
+const ready = (client: Redis | Cluster, signal: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
-    const onReady = () => {
-      client.off("close", onClose)
+    const leave = () => listening.close()
+    const ready = () => {
+      leave()
       resolve()
     }
-    const onClose = () => {
-      client.off("ready", onReady)
+    const close = () => {
+      leave()
       reject(new Error("Connection is closed."))
     }
-    client.once("ready", onReady)
-    client.once("close", onClose)
+    const listening = listen(client, { ready, close })
+    signal.addEventListener("abort", leave)
   })
