@@ -19,6 +19,7 @@ import {
 } from "effect-redis-lock"
 import { Cluster, type Redis } from "ioredis"
 import { readFile } from "node:fs/promises"
+import { vi } from "vitest"
 import {
   applicationInUse,
   channelOf,
@@ -516,7 +517,8 @@ suitesOn(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (tes
       yield* until("the cluster is connected", () => own.status === "ready")
       yield* Effect.promise(() => Promise.all(own.nodes("master").map((node) => node.ping())))
       // the first that is asked
-      const { port } = own.nodes("master")[0]!.options
+      const first = own.nodes("master")[0]!
+      const { port } = first.options
       const busy = yield* bare(cluster.nodes.find((node) => node.port === port)!)
       const other = yield* bare(cluster.nodes.find((node) => node.port === port)!)
       yield* Effect.promise(() => busy.config("SET", "lua-time-limit", "10"))
@@ -537,7 +539,17 @@ suitesOn(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (tes
           ),
         (answer) => answer.startsWith("BUSY")
       )
-      const driver = yield* Layer.build(IoRedis.fromClient(own))
+      // no other one answers before it
+      const others = cluster.nodes.filter((node) => node.port !== port)
+      yield* Effect.forEach(others, ({ pause }) => pause)
+      const resume = Effect.forEach(others, ({ resume }) => Effect.orDie(resume))
+      yield* Effect.addFinalizer(() => resume)
+      const asked = vi.spyOn(first, "call")
+      const building = yield* Effect.forkScoped(Layer.build(IoRedis.fromClient(own, { commandTimeout: "1 minute" })))
+      yield* until("it is asked", () => asked.mock.calls.length > 0)
+      yield* Effect.promise(() => first.ping().catch(() => {}))
+      yield* resume
+      const driver = yield* Fiber.join(building)
       assert.strictEqual(Context.get(driver, RedisDriver.RedisDriver).publish, "SPUBLISH")
     })
 
