@@ -260,7 +260,7 @@ const fixes = {
   },
   "given-up-while-connecting": {
     file: "packages/ioredis/src/internal/connection/connecting.ts",
-    fixed: 'signal.addEventListener("abort", leave)',
+    fixed: 'signal.addEventListener("abort", close)',
     broken: "void signal"
   },
   "reconnected-without-a-command": {
@@ -396,7 +396,7 @@ const fixes = {
   },
   "added-again": {
     file: "packages/ioredis/src/internal/connection/ClusterNodes.ts",
-    fixed: "this.#nodes.get(address)?.writer.close()",
+    fixed: "former?.writer.close()",
     broken: ""
   },
   "removed-expiry": {
@@ -1410,8 +1410,8 @@ const fixes = {
   },
   "busy-master": {
     file: "packages/ioredis/src/internal/connection/connecting.ts",
-    fixed: 'reason === "NoPermission")',
-    broken: 'reason === "NoPermission" || reason === "Busy")'
+    fixed: '["Failed", "NoPermission"].includes',
+    broken: '["Failed", "NoPermission", "Busy"].includes'
   },
   "never-called-back": {
     file: "packages/ioredis/src/internal/command/ScriptCommand.ts",

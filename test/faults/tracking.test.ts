@@ -804,9 +804,12 @@ suitesOn(TheCluster.layer({ replicas: 1 }), { excludeTestServices: true })("on a
     const cluster = yield* TheCluster
     const name = freshName()
     const driver = IoRedis.layerCluster({ nodes: cluster.urls, connectTimeout: "1 minute", label: "mine" })
-    const held = yield* hold(yield* clientOf(locksOver(driver, hour)), name)
     const node = yield* bare((yield* mastersOf(cluster, name)).owner)
-    yield* isTracked(node)
+    // of clients that are gone
+    const before = field(yield* Effect.promise(() => node.info("stats")), /tracking_total_keys:/)
+    // no label, so that it sends nothing by itself
+    const held = yield* hold(yield* clientOf(locksOver(driver, { ...hour, label: "" })), name)
+    yield* isTracked(node, before + 1)
     yield* cutAndTrackedAgain(node, / name=mine .* sub=0 /)
     yield* Effect.promise(() => node.del(name))
     yield* isLost(held)

@@ -13,9 +13,8 @@ export const scanOf =
     Stream.paginate("0", (cursor) =>
       Effect.tryPromise({
         try: async () => {
-          const { client, connection } = writer
-          if (connection.isUnusable || client.status === "end") throw connection.notConnected
-          const reply = await client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", type)
+          if (writer.connection.isUnusable || writer.client.status === "end") throw writer.connection.notConnected
+          const reply = await writer.client.scan(cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", type)
           if (!Array.isArray(reply)) throw RedisDriver.inTransaction
           return reply
         },

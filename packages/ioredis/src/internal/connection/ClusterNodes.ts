@@ -57,8 +57,8 @@ export class ClusterNodes {
   readonly #nodes = new Map<string, Node>()
   #refreshedAt = Number.NEGATIVE_INFINITY
   #timer: ReturnType<typeof setTimeout> | undefined
-  /** The masters to which there was a connection: who holds locks there wants one again, which ioredis opens only for a command. */
-  readonly #connected = new Set<string>()
+  /** The addresses of nodes that ioredis has dropped since the last refresh, as their connections were lost. */
+  readonly #dropped = new Set<string>()
   /** The nodes of slots according to redirections since the last refresh. */
   readonly #moved = new Map<number, string>()
   /** The addresses of the masters at the last refresh. */
@@ -170,7 +170,8 @@ export class ClusterNodes {
   readonly #add = (redis: Redis): void => {
     const address = addressOf(redis)
     // ioredis 6 does not tell of a node that it drops and adds again before the connection has ended
-    this.#nodes.get(address)?.writer.close()
+    const former = this.#nodes.get(address)
+    former?.writer.close()
     const { commandTimeoutMillis, isOurs, log, path } = this.options
     const connection = new Connection(redis, {
       path,
@@ -182,15 +183,14 @@ export class ClusterNodes {
       isWanted: () => this.cluster.nodes().includes(redis)
     })
     const writer = new CommandWriter(connection, commandTimeoutMillis)
-    if (redis.status === "ready") this.#connected.add(address)
+    // who holds locks there wants a connection again, which ioredis opens only for a command
     const reconnect = () => {
-      if (redis.status === "wait" && this.#connected.has(address)) redis.connect().catch(() => {})
+      if (redis.status === "wait" && this.masters.has(address)) redis.connect().catch(() => {})
     }
-    setTimeout(reconnect, RECONNECT_PAUSE_MILLIS).unref()
+    if (this.#dropped.delete(address) || former !== undefined) setTimeout(reconnect, RECONNECT_PAUSE_MILLIS).unref()
     // after those of the connection and the writer: they know of it when a watcher is told
     const listening = listen(redis, {
       ready: () => {
-        this.#connected.add(address)
         for (const { onReady } of this.#watchers) onReady?.(redis)
       },
       close: () => {
@@ -222,12 +222,12 @@ export class ClusterNodes {
 
   readonly #onRefresh = (): void => {
     this.#moved.clear()
+    this.#dropped.clear()
     this.#failure = undefined
     this.options.log.ready(this.#named("the cluster"))
-    const { masters } = this
-    for (const address of this.#connected) if (!masters.has(address)) this.#connected.delete(address)
-    const isSuccession = shown(masters) !== this.#masters
-    this.#masters = shown(masters)
+    const masters = shown(this.masters)
+    const isSuccession = masters !== this.#masters
+    this.#masters = masters
     for (const { onRefresh, onSuccession } of this.#watchers) {
       if (isSuccession) onSuccession?.()
       onRefresh?.()
@@ -243,6 +243,7 @@ export class ClusterNodes {
       // ioredis 5.3 emits no "node error" for a changed password
       if (failure !== undefined && isLasting(failure)) this.#failure = failure
       this.#nodes.delete(address)
+      this.#dropped.add(address)
       node.writer.close()
     }
     this.refresh()

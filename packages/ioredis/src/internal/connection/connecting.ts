@@ -75,19 +75,15 @@ const firstAnswer = <A>(cluster: Cluster, ask: (master: Redis) => Promise<A>): P
  */
 export const checkPassword = (cluster: Cluster, { password }: RedisOptions): Effect.Effect<void, Failure> => {
   if (password === undefined) return Effect.void
-  const refusalOf = async (node: Redis) => {
-    try {
-      await node.ping()
-    } catch (error) {
+  const ping = async (node: Redis) =>
+    node.ping().catch((error: unknown) => {
       const failure = failureOf(error, hiding([password]))
       if (failure.reason === "NotAuthenticated") return failure
       throw error
-    }
-    return undefined
-  }
+    })
   // any other failure of the nodes is not the cluster's
-  return Effect.promise(() => firstAnswer(cluster, refusalOf).catch(() => undefined)).pipe(
-    Effect.flatMap((refusal) => (refusal === undefined ? Effect.void : Effect.fail(refusal)))
+  return Effect.promise(() => firstAnswer(cluster, ping).catch(() => "")).pipe(
+    Effect.flatMap((answer) => (typeof answer === "string" ? Effect.void : Effect.fail(answer)))
   )
 }
 
@@ -101,14 +97,11 @@ export const usesShardedPubSub = (
 ): Effect.Effect<boolean, Failure> => {
   if (wanted !== "auto") return Effect.succeed(wanted === "on")
   const knowsIt = async (node: Redis) => {
-    try {
-      await node.call("PUBSUB", "SHARDNUMSUB")
-      return true
-    } catch (error) {
-      const { reason } = failureOf(error)
-      if ((error as Error).name === "ReplyError" && (reason === "Failed" || reason === "NoPermission")) return false
+    const answer = await node.call("PUBSUB", "SHARDNUMSUB").catch((error: Error) => {
+      if (error.name === "ReplyError" && ["Failed", "NoPermission"].includes(failureOf(error).reason)) return undefined
       throw error
-    }
+    })
+    return answer !== undefined
   }
   return Effect.tryPromise({ try: () => firstAnswer(cluster, knowsIt), catch: (error) => failureOf(error) })
 }
@@ -145,15 +138,11 @@ export const within = (millis: number) =>
 
 const ready = (client: Redis | Cluster, signal: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
-    const leave = () => listening.close()
-    const ready = () => {
-      leave()
-      resolve()
+    const leave = (settle: () => void) => () => {
+      listening.close()
+      settle()
     }
-    const close = () => {
-      leave()
-      reject(new Error("Connection is closed."))
-    }
-    const listening = listen(client, { ready, close })
-    signal.addEventListener("abort", leave)
+    const close = leave(() => reject(new Error("Connection is closed.")))
+    const listening = listen(client, { ready: leave(resolve), close })
+    signal.addEventListener("abort", close)
   })
