@@ -14,6 +14,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "braces-of-members": {
+    file: `${internal}/quorum/quorumClient.ts`,
+    fixed: ": { name, stem: `{${name}}` }",
+    broken: ": { name }"
+  },
   "fair-heard-at-once": {
     file: `${internal}/acquire/waitInFairQueue.ts`,
     fixed: "if (client.subscriptions.messagesSeen(channel) !== messagesSeen)",
@@ -507,8 +512,8 @@ const fixes = {
   },
   "closed-quorum-known": {
     file: `${internal}/locks/RedLockImpl.ts`,
-    fixed: "at !== undefined && !at.client.isClosing",
-    broken: "at !== undefined"
+    fixed: "this.#isBound && this.at?.client.isClosing === false",
+    broken: "this.#isBound && this.at !== undefined"
   },
   "closed-subscriber": {
     file: "packages/ioredis/src/internal/subscriber.ts",

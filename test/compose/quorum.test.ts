@@ -242,6 +242,33 @@ describe("the members of a quorum", () => {
     }
   })
 
+  test("A RedLock holds the locks of its members, also where only some of their names have braces", function* () {
+    const stores = yield* testStores(3)
+    const services = yield* Effect.forEach(stores, (store) => clientOf(store))
+    const names = ["a", "{b}:1", "c"]
+    const stems = ["{a}", "{b}:1", "{c}"]
+    const kinds = {
+      exclusive: (name: string) => Lock.make(name),
+      read: (name: string) => ReadWriteLock.make(name).readLock,
+      write: (name: string) => ReadWriteLock.make(name).writeLock
+    }
+    for (const [kind, make] of Object.entries(kinds)) {
+      const members: ReadonlyArray<Lock.Lock<never, any>> = names.map((name, i) =>
+        Lock.provide(make(name), services[i]!)
+      )
+      yield* Effect.gen(function* () {
+        for (const [i, member] of members.entries()) assert.isTrue(yield* Lock.isLocked(member), `${kind} ${names[i]}`)
+      }).pipe(Lock.withLock(RedLock.make(members)))
+      for (const [i, store] of stores.entries()) {
+        assert.isTrue(yield* store.isFree(names[i]!), `${kind} ${names[i]}`)
+        for (const key of store.keys.flat().filter((key) => key.includes(":rwlock_timeout:"))) {
+          assert.isTrue(key.startsWith(`${stems[i]}:`), key)
+          assert.isTrue(yield* store.isFree(key), key)
+        }
+      }
+    }
+  })
+
   test("A writer that waits for the readers of a quorum has its place at each member, whatever their prefixes", function* () {
     const stores = yield* testStores(3)
     const { readLock, writeLock } = ReadWriteLock.make("rw")

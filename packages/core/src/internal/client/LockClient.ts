@@ -373,6 +373,8 @@ export interface Resolved {
 /** A lock, semaphore or latch as a value. */
 interface Named {
   readonly name: string
+  /** The stem of its keys, if it is not that of the name. */
+  readonly stem?: string | undefined
   /** The client that last served it. */
   at: Resolved | undefined
 }
@@ -380,8 +382,8 @@ interface Named {
 /** The keys of a value at a client, or why it can have none there. They are made once for as long as the client is the same. */
 export const resolveAt = (self: Named, client: LockClient, isTogether = checkSlot): Resolved | InvalidLockName => {
   if (self.at?.client === client) return self.at
-  const { name } = self
-  const keys = new LockKeys(client.options.keyPrefix + name)
+  const { name, stem } = self
+  const keys = new LockKeys(client.options.keyPrefix + name, stem)
   return (
     checkCollision(name, keys.lock) ??
     isTogether(name, keys, (key) => client.store.slot(key)) ??

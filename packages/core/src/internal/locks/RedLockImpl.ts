@@ -8,7 +8,7 @@ import { resolveAt, type Resolved } from "../client/LockClient.ts"
 import { type LockProtocol, reentrant } from "../kinds/kinds.ts"
 import { type Invalid, isInvalid, refuseMinHold, timesOf } from "../options/acquireOptions.ts"
 import { checkQuorum, type QuorumTimes } from "../options/ClientOptions.ts"
-import { combinedName, type NamedMember, quorumClient } from "../quorum/quorumClient.ts"
+import { combined, type NamedMember, quorumClient } from "../quorum/quorumClient.ts"
 import { type AnyLock, type PreparedAcquire, provideUnbound } from "./AnyLock.ts"
 import { LockImpl, noQuorum } from "./LockImpl.ts"
 
@@ -18,6 +18,7 @@ import { LockImpl, noQuorum } from "./LockImpl.ts"
 export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
   /** Single locks, unless it is invalid. */
   readonly #members: ReadonlyArray<AnyLock<R, E, bigint>>
+  readonly stem: string | undefined
   declare readonly options: (AcquireOptions & QuorumOptions) | undefined
   readonly #times: QuorumTimes | InvalidLockOptions
   /** Whether its client no longer depends on the caller's context. */
@@ -27,9 +28,10 @@ export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
     const times = checkQuorum(options)
     const invalid = isInvalid(times) ? times : problemOfMembers(members)
     const [first] = members
-    const name = first === undefined ? "RedLock" : combinedName(members.map(({ name }) => name))
+    const { name, stem } = combined(first === undefined ? ["RedLock"] : members.map(({ name }) => name))
     super(name, first instanceof LockImpl ? first.kind : reentrant, options, undefined, invalid)
     this.#members = members
+    this.stem = stem
     this.#times = times
     this.#isBound = members.every((member) => member.isBound)
   }
@@ -43,19 +45,15 @@ export class RedLockImpl<R, E> extends LockImpl<R, E | QuorumNotReached> {
   }
 
   override resolve(fiber: Fiber<unknown, unknown>): Resolved | Invalid {
-    const { at } = this
     // a member's client that closes closes that of the quorum; the others may still be a majority
-    if (this.#isBound && at !== undefined && !at.client.isClosing) return at
-    return this.invalid ?? this.#join(fiber)
-  }
-
-  #join(fiber: Fiber<unknown, unknown>): Resolved | Invalid {
+    if (this.#isBound && this.at?.client.isClosing === false) return this.at
+    if (this.invalid !== null) return this.invalid
     const members: Array<NamedMember> = []
     for (const member of this.#members as ReadonlyArray<LockImpl<R, E>>) {
       const { name } = member
-      const at = member.resolve(fiber)
-      if (isInvalid(at)) return at
-      const { client } = at
+      const resolved = member.resolve(fiber)
+      if (isInvalid(resolved)) return resolved
+      const { client } = resolved
       if (members.some((other) => other.client === client && other.name === name)) {
         return problem(`"${name}" of one server is among its members twice, and would have two votes`)
       }

@@ -11,6 +11,7 @@ import * as Stream from "effect/Stream"
 import { InvalidLockOptions, LockStoreError } from "../../LockError.ts"
 import { RedisDriverError } from "../../RedisDriver.ts"
 import { clientIn, type LockClient, makeLockClient, type RedisLock } from "../client/LockClient.ts"
+import type { LockRef } from "../kinds/kinds.ts"
 import type { ClientOptions, QuorumTimes } from "../options/ClientOptions.ts"
 import { causeText } from "../report/shown.ts"
 import { LockKeys, prefixedLabelKey } from "../store/keys.ts"
@@ -37,15 +38,14 @@ const makeQuorumClient = Effect.fnUntraced(function* (
   return client
 })
 
-/** The name of a lock composed of members with these names, in whatever order. */
-export const combinedName = (names: ReadonlyArray<string>): string =>
-  names.every((name) => name === names[0]) ? names[0]! : names.toSorted().join(", ")
+/** The name of a lock composed of members with these names; if they differ, also its stem: never the name itself, as both are mapped. */
+export const combined = (names: ReadonlyArray<string>): { readonly name: string; readonly stem?: string } => {
+  const name = names.toSorted().join(", ")
+  return names.every((other) => other === names[0]) ? { name: names[0]! } : { name, stem: `{${name}}` }
+}
 
 /** One lock of a quorum: a name at a client. */
-export interface NamedMember {
-  readonly client: LockClient
-  readonly name: string
-}
+export type NamedMember = Pick<LockRef, "client" | "name">
 
 /**
  * The client of a quorum of locks. There is one for the same members, in whatever order, and the same times, so that its fibers share one
@@ -65,7 +65,8 @@ export const quorumClient = (members: ReadonlyArray<NamedMember>, times: QuorumT
   const known = first.client.quorumClients.get(identity)
   if (known !== undefined && !known.isClosing) return known
   let isEnded = false
-  const joint = new LockKeys(combinedName(members.map(({ name }) => name)))
+  const { name, stem } = combined(members.map(({ name }) => name))
+  const joint = new LockKeys(name, stem)
   const made = Effect.tap(
     makeQuorumClient(
       members.map(({ client, name }, i) => ({

@@ -34,8 +34,7 @@ export class LockKeys {
   /** The owners that a release hands the lock over to, oldest first; not Redisson's. */
   readonly places: string
 
-  constructor(name: string) {
-    const stem = tagged(name)
+  constructor(name: string, stem = tagged(name)) {
     this.lock = name
     this.holdsStem = stem
     this.token = `redisson_lock_token:${stem}`
