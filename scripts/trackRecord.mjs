@@ -14,6 +14,11 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "ids-of-closed": {
+    file: `${internal}/store/operations/permitSemaphore.ts`,
+    fixed: 'operation("permit_semaphore/try_release", { reply',
+    broken: 'operation("permit_semaphore/try_release", { givesBack: "client", reply'
+  },
   "braces-of-members": {
     file: `${internal}/quorum/quorumClient.ts`,
     fixed: ": { name, stem: `{${name}}` }",

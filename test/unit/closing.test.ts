@@ -17,6 +17,7 @@ import {
   type LockTimeout,
   MultiLock,
   NonReentrantLock,
+  PermitId,
   PermitSemaphore,
   ReadWriteLock,
   RedisLock,
@@ -519,6 +520,17 @@ test("Listing and watching locks fails with Closed where the client is closed, a
   yield* TestClock.adjust("1 minute")
   assert.deepInclude(yield* Fiber.join(watching), { _tag: "LockStoreError", reason: "Closed" })
   const error = yield* Effect.flip(as(service)(Stream.runDrain(Lock.list())))
+  assert.deepInclude(error, { _tag: "LockStoreError", reason: "Closed", isTransient: false })
+})
+
+test("Giving back permits by their ids fails with Closed where the client is closed, also on a store that goes on", function* () {
+  const scope = yield* Scope.make()
+  const service = yield* Scope.provide(clientOf(yield* testStore()), scope)
+  const semaphore = PermitSemaphore.make("a", { permits: 1 })
+  const { ids } = yield* Scope.provide(as(service)(PermitSemaphore.scoped(semaphore)), scope)
+  yield* background(Scope.close(scope, Exit.void))
+  yield* TestClock.adjust("1 minute")
+  const error = yield* Effect.flip(as(service)(PermitId.tryRelease(semaphore, ids)))
   assert.deepInclude(error, { _tag: "LockStoreError", reason: "Closed", isTransient: false })
 })
 

@@ -25,7 +25,7 @@ export const operations = {
   }),
   release: operation("permit_semaphore/release", { givesBack: "owner", reply: numberReply }),
   // remembered by its caller, and only if it has given back all
-  tryRelease: operation("permit_semaphore/try_release", { givesBack: "client", reply: numberReply }),
+  tryRelease: operation("permit_semaphore/try_release", { reply: numberReply }),
   renew: operation("permit_semaphore/renew", { writesShared: false, reply: numbersReply }),
   set: operation("permit_semaphore/set", { reply: doneReply }),
   add: operation("permit_semaphore/add", { reply: numberReply }),
