@@ -14,6 +14,16 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "ended-in-total": {
+    file: "lua/permit_semaphore/acquire.lua",
+    fixed: "redis.call('ZCARD', KEYS[2]) + kept",
+    broken: "redis.call('ZCARD', KEYS[2]) - ended + kept"
+  },
+  "ended-at-once": {
+    file: "lua/include/permits/reap.lua",
+    fixed: "math.max(1000, #ARGV)",
+    broken: "1000"
+  },
   "ids-of-closed": {
     file: `${internal}/store/operations/permitSemaphore.ts`,
     fixed: 'operation("permit_semaphore/try_release", { reply',

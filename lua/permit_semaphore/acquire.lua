@@ -67,5 +67,5 @@ return {
   0,
   available and available - kept or 0,
   left,
-  available and redis.call('ZCARD', KEYS[2]) - ended + kept or -1
+  available and redis.call('ZCARD', KEYS[2]) + kept or -1
 }
