@@ -2,7 +2,7 @@
  * Releasing on a quorum of stores in memory, under virtual time: by the holder, by force, and on members that are away.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { type Context, Effect, Exit, Fiber, Queue, Stream } from "effect"
+import { type Context, Effect, Exit, Fiber, Option, Queue, Stream } from "effect"
 import {
   FairLock,
   InvalidLockOptions,
@@ -207,6 +207,20 @@ describe("releasing a quorum's lock", () => {
       yield* TestClock.adjust("10 seconds")
       assert.isTrue(yield* stores[0]!.isFree("a"))
     })
+  }
+})
+
+test("A RedLock of quorums that is denied by each of them leaves nothing at the members that have granted it", function* () {
+  const stores = yield* testStores(9)
+  const quorums = yield* Effect.forEach([0, 3, 6], (first) => quorumOf(stores.slice(first, first + 3)))
+  const red = RedLock.make(quorums.map((quorum) => Lock.provide(Lock.make("a"), quorum)))
+  const [granting, denying] = [stores.filter((_, i) => i % 3 === 2), stores.filter((_, i) => i % 3 < 2)]
+  for (const store of denying) yield* background(as(yield* clientOf(store))(Lock.withLock(Effect.never, "a")))
+  assert.isTrue(Option.isNone(yield* Lock.withLockIfAvailable(Effect.void, red)))
+  yield* TestClock.adjust("1 second")
+  for (const { isFree, operations } of granting) {
+    assert.include(operations, "lock/acquire")
+    assert.isTrue(yield* isFree("a"))
   }
 })
 

@@ -39,7 +39,7 @@ export const countVotes = (
   const required = majorityOf(outcomes)
   let granted = 0
   let failed = 0
-  /** How many of the failures may have granted it. */
+  /** How many of the failures may have granted it, and of the denials: those by a minority of a member that is itself a quorum. */
   let unknown = 0
   let pending = 0
   let token = 0
@@ -57,7 +57,7 @@ export const countVotes = (
       token = Math.max(token, outcome.value)
       if (outcome.value === token) onRecord++
       if (outcome.value === writerToken) isWriter = true
-    }
+    } else if (outcome.value.isPartial) unknown++
   }
   if (granted >= required) {
     // while the writer holds, no later grant can count, so its own token does
