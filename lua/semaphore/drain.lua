@@ -6,7 +6,7 @@
 -- ARGV[1]  how many permits the semaphore begins with, or '' not to create it
 -- ARGV[2]  the server time until which this may take effect, epoch milliseconds
 --
--- reply    how many were free; 0 if there is no semaphore
+-- reply    how many were free, perhaps below zero; 0 if there is no semaphore
 
 --@include deadline
 --@include permits/anonymous

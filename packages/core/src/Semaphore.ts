@@ -429,8 +429,8 @@ export const addPermits: {
 )
 
 /**
- * Takes all free permits, without waiting, and returns their number. Raises a number below zero to zero, as in Java. Leaves
- * the semaphore's time to live unchanged.
+ * Takes all free permits, without waiting, and returns their number. A number below zero it raises to zero and returns, as
+ * in Java. Leaves the semaphore's time to live unchanged.
  *
  * Fails with `LockStoreError` when the request to Redis failed, `InvalidLockName` and `InvalidLockOptions` before any
  * command.
