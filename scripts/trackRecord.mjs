@@ -14,6 +14,16 @@ const internal = "packages/core/src/internal"
 
 /** The fix of each row: the text in the sources, and what stands there without it. */
 const fixes = {
+  "beside-other-timeouts": {
+    file: "lua/lock/look.lua",
+    fixed: "redis.call('TYPE', KEYS[5]).ok == 'zset'",
+    broken: "true"
+  },
+  "beside-other-hashes": {
+    file: `${internal}/locks/looking.ts`,
+    fixed: "(each) => client.store.slot(each)",
+    broken: "() => 0"
+  },
   "quorum-of-quorums": {
     file: `${internal}/store/quorum/votes.ts`,
     fixed: "else if (outcome.value.isPartial) unknown++",

@@ -31,7 +31,9 @@ local function live(key)
   end
   return found
 end
-local permits = live(KEYS[5])
+-- of another type, it is none of ours
+local has_permits = redis.call('TYPE', KEYS[5]).ok == 'zset'
+local permits = has_permits and live(KEYS[5]) or {}
 for i = 1, #permits, 2 do
   permits[i] = string.gsub(permits[i], '.', function(byte)
     return string.format('%02x', string.byte(byte))
@@ -53,7 +55,7 @@ return {
   redis.call('LLEN', KEYS[3]),
   live(KEYS[4]),
   permits,
-  redis.call('ZCOUNT', KEYS[5], '(' .. now, '+inf'),
+  has_permits and redis.call('ZCOUNT', KEYS[5], '(' .. now, '+inf') or 0,
   placed,
   redis.call('ZCOUNT', KEYS[6], '-inf', greatest),
   time[1] * 1e6 + time[2]

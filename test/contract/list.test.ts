@@ -49,6 +49,16 @@ for (const [title, store, keyPrefix] of [
       assert.deepStrictEqual(yield* listed(`${name}:?`), (yield* listed(`${name}*`)).slice(0, 4))
     }
   )
+
+  testsWith(RedisLock.layerFromStore({ keyPrefix }).pipe(Layer.provide(store)))(
+    `${title}: list tells of a lock though something else lies where permits of its name would`,
+    function* () {
+      const name = `{${freshName("list")}}:a`
+      yield* Lock.scoped(name)
+      yield* Semaphore.trySetPermits(`${name}:timeout`, 3)
+      assert.deepStrictEqual(yield* listed(`${name}*`), [[name, "lock", "exclusive", 0]])
+    }
+  )
 }
 
 test("What SCAN finds twice is looked at and told once", function* () {

@@ -321,6 +321,24 @@ suitesOn(TheCluster.layer(), { excludeTestServices: true })("on a cluster", (tes
       assert.strictEqual(answers.size, 6)
     })
 
+    test("Hashes of an application with names that no lock can have on a cluster are left out of a list of locks", function* () {
+      const cluster = yield* TheCluster
+      const client = yield* clusterClient(cluster)
+      const application = yield* applicationInUse(cluster)
+      const [name, stem] = [freshName("cluster"), freshName("hash")]
+      for (const key of [`${stem}:{}`, `${stem}}`, `${stem}{`]) {
+        yield* Effect.acquireRelease(
+          Effect.promise(() => application.hset(key, "field", "value")),
+          () => Effect.promise(() => application.del(key))
+        )
+      }
+      const listed = yield* Stream.runCollect(Lock.list()).pipe(Lock.withLock(name), client.run)
+      assert.deepStrictEqual(
+        listed.map((state) => state.name),
+        [name]
+      )
+    })
+
     test("A name is checked for its slot with the key prefix", function* () {
       const cluster = yield* TheCluster
       const tagged = yield* clusterClient(cluster, { keyPrefix: "{app}:" })

@@ -36,8 +36,7 @@ export const awaitLatch = (request: LatchRequest): Effect.Effect<void, LatchTime
             new LatchTimeout({ latch: name, waited: waitedSince(startedAt, client.now(), waitMillis), count })
           )
     if (waitMillis <= 0) return Effect.flatMap(look(), endAt)
-    const joined = client.lines.join(key, "latch", { waitsUntil: startedAt + waitMillis })
-    return Effect.flatMap(joined, ([line, waiter]) => {
+    return Effect.flatMap(client.lines.join(key, "latch", { waitsUntil: startedAt + waitMillis }), ([line, waiter]) => {
       const ask = () => {
         line.asked(waiter)
         const { askedAt, waiters } = line

@@ -11,7 +11,7 @@ import type { LockChange, LockState } from "../../LockState.ts"
 import type { LockClient } from "../client/LockClient.ts"
 import { inspect } from "../kinds/inspect.ts"
 import { parsePeriod } from "../options/acquireOptions.ts"
-import { checkCollision, checkText, LockKeys, permitIds, permitIdsOf } from "../store/keys.ts"
+import { checkCollision, checkSlot, checkText, LockKeys, permitIds, permitIdsOf } from "../store/keys.ts"
 
 /** Everything that is held under a name that matches a glob pattern, each name once. */
 export const listHeld = (
@@ -27,6 +27,8 @@ export const listHeld = (
     const { keyPrefix } = client.options
     return keysIn(client, keyPrefix.replace(/[[\]*?\\^]/g, "\\$&") + pattern).pipe(
       Stream.filter((key) => !seen.has(key) && seen.add(key).size > 0),
+      // a hash of an application may have a name that no lock can have
+      Stream.filter((key) => checkSlot(key, new LockKeys(key), (each) => client.store.slot(each)) === undefined),
       Stream.mapEffect((key) => inspect(client, new LockKeys(key), key.slice(keyPrefix.length)), { concurrency: 16 }),
       Stream.filter(({ held, holders }) => holders.length > 0 || held > 0)
     )
