@@ -9,7 +9,7 @@
 -- ARGV[1]  how many waiters, and how many permits, to reply at most
 --
 -- reply    { type of KEYS[1], milliseconds left (-1: no expiry, -2: free), last token or nil,
---            { owner, hold count, ... } of a hash, counter or nil,
+--            { owner, hold count, ... } of a hash, or one empty field of a large one, counter or nil,
 --            { waiting owner, ... }, how many wait,
 --            { reader, milliseconds left, ... },
 --            { permit id in hexadecimal digits, milliseconds left (-1: never expires), ... },
@@ -45,11 +45,14 @@ local placed = redis.call('ZRANGE', KEYS[6], '-inf', greatest, 'BYSCORE', 'LIMIT
 for i = 2, #placed, 2 do
   placed[i] = time[1] * 1e6 + time[2] - placed[i]
 end
+-- A lock without a mode has one holder: a large hash is an application's, and not read. Its only field
+-- here is no owner.
+local is_large = kind == 'hash' and redis.call('HLEN', KEYS[1]) > 100 and redis.call('HEXISTS', KEYS[1], 'mode') == 0
 return {
   kind,
   redis.call('PTTL', KEYS[1]),
   redis.call('GET', KEYS[2]),
-  kind == 'hash' and redis.call('HGETALL', KEYS[1]) or {},
+  is_large and { '', '' } or kind == 'hash' and redis.call('HGETALL', KEYS[1]) or {},
   kind == 'string' and redis.call('GET', KEYS[1]),
   redis.call('LRANGE', KEYS[3], 0, most - 1),
   redis.call('LLEN', KEYS[3]),

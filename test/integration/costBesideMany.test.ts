@@ -4,7 +4,7 @@
  */
 import { IoRedis } from "@effect-redis-lock/ioredis"
 import { assert } from "@effect/vitest"
-import { Effect, Fiber, Layer, type Scope } from "effect"
+import { Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { FairLock, Lock, LockStore, ReadWriteLock } from "effect-redis-lock"
 import type { Redis } from "ioredis"
 import { hold } from "../faults/kinds.ts"
@@ -413,3 +413,16 @@ testLive(
     yield* ask(() => redis.del(counter, ids))
   }
 )
+
+testLive("A look at what is held does not read the large hashes of an application", function* () {
+  const { redis, server } = yield* onServer()
+  const client = yield* untoldClient(server)
+  const fields = Array.from({ length: many }, (_, i) => [`field ${i}`, "value"])
+  yield* ask(() => redis.hset("page", fields.flat()))
+  const look = Effect.andThen(Lock.inspect("page"), Stream.runCollect(Lock.list()))
+  const { commands, result } = yield* commandsOf(redis, client.run(look))
+  assert.deepStrictEqual(result, [])
+  assert.notMatch(commands.join(), /hgetall/)
+  assert.strictEqual((yield* client.run(Lock.inspect("page"))).kind, "other")
+  yield* ask(() => redis.del("page"))
+})
