@@ -79,6 +79,21 @@ const fixes = {
     fixed: "if (reply === undefined && client.now() >= lastEffectAt) return",
     broken: ""
   },
+  "refused-rollback": {
+    file: `${internal}/hold/rollback.ts`,
+    fixed: "giveBack(reply === undefined)",
+    broken: "giveBack(false)"
+  },
+  "leave-behind-grant": {
+    file: `${internal}/acquire/acquirePermits.ts`,
+    fixed: "return Exit.isSuccess(exit) ? Effect.void : left",
+    broken: "return Exit.isSuccess(exit) ? Effect.sync(() => void client.background(left)) : left"
+  },
+  "read-prolonged-in-vain": {
+    file: `${internal}/hold/release.ts`,
+    fixed: "retryRelease(client, releasing(lease), lease)",
+    broken: "retryRelease(client, releasing(lease), { overAt: lease.overAt })"
+  },
   "quorum-of-the-closed": {
     file: `${internal}/quorum/quorumClient.ts`,
     fixed: "return Scope.close(scope, Exit.void)",
@@ -86,7 +101,7 @@ const fixes = {
   },
   "grant-behind-leave": {
     file: `${internal}/acquire/acquirePermits.ts`,
-    fixed: "return Exit.isSuccess(exit) ? Effect.sync(() => void client.background(left)) : left",
+    fixed: "return Exit.isSuccess(exit) ? Effect.void : left",
     broken: "return left"
   },
   "leave-ahead-of-request": {
@@ -486,7 +501,7 @@ const fixes = {
   },
   "late-release-left": {
     file: `${internal}/wait/Lines.ts`,
-    fixed: "if (line.isEmpty) client.fork(giveBackPlace(place))",
+    fixed: "if (line.isEmpty) void giveBackPlace(place)",
     broken: "if (line.isEmpty) return"
   },
   "short-lease-after-failover": {
@@ -833,10 +848,10 @@ const fixes = {
   "newer-waiters-place": {
     file: `${internal}/hold/rollback.ts`,
     fixed: `if (line === undefined) {
-          // of a fiber that has joined since, as its first request was denied, the place may be gone
-          const changed = Effect.sync(() => lines.get(key, "permit")?.changed())
-          return Effect.tap(run(semaphore.leave(key, clientId, store)), changed)
-        }`,
+        // of a fiber that has joined since, as its first request was denied, the place may be gone
+        const changed = Effect.sync(() => lines.get(key, "permit")?.changed())
+        return Effect.tap(run(semaphore.leave(key, clientId, store)), changed)
+      }`,
     broken: "if (line !== null) return run(semaphore.leave(key, clientId, store))"
   },
   "interrupted-writers-place": {
@@ -901,7 +916,7 @@ const fixes = {
   },
   "early-rollback": {
     file: `${internal}/hold/rollback.ts`,
-    fixed: "Math.max(0, lastEffectAt - client.now()) + 1)\n        yield* giveBack\n",
+    fixed: "Math.max(0, lastEffectAt - client.now()) + 1)\n      yield* giveBack(reply === undefined)\n",
     broken: "Math.max(0, lastEffectAt - client.now()) + 1)\n"
   },
   "fair-places-after-a-step": {

@@ -4,7 +4,7 @@
 import { assert } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { PermitSemaphore, type RedisLock, Semaphore } from "effect-redis-lock"
+import { Lock, PermitSemaphore, type RedisLock, Semaphore } from "effect-redis-lock"
 import { permitPlaces } from "../../packages/core/dist/internal/store/keys.js"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { startable } from "../kit/startable.ts"
@@ -69,6 +69,30 @@ test("A waiter that is granted a permit goes on at once, and does not wait until
   yield* TestClock.adjust(60)
   assert.strictEqual(yield* as(client)(Semaphore.availablePermits(semaphore)), 0)
   assert.deepStrictEqual(first.pollUnsafe(), Exit.void)
+})
+
+test("An interrupted acquisition waits for its rollback while its process gives up a place for which nobody waits", function* () {
+  const [server, holder, client] = yield* storeWith({}, {})
+  const section = yield* sectionUntilTold((body) => as(holder)(Semaphore.withPermits(body, semaphore, 1)))
+  const first = yield* background(as(client)(Semaphore.acquire(semaphore)))
+  const second = yield* background(as(client)(Semaphore.acquire(semaphore)))
+  yield* TestClock.adjust("1 second")
+  server.delay = (operation) => (operation === "semaphore/leave" ? 1000 : operation === "semaphore/return" ? 0 : 100)
+  yield* section.end
+  // the first one asks, and says that the second one waits
+  yield* TestClock.adjust(50)
+  yield* Fiber.interrupt(second)
+  yield* TestClock.adjust(500)
+  assert.deepStrictEqual(first.pollUnsafe(), Exit.void)
+  const asking = yield* background(as(client)(Lock.withLock(Effect.never, "b")))
+  yield* TestClock.adjust(5)
+  yield* background(Fiber.interrupt(asking))
+  yield* TestClock.adjust(90)
+  assert.isUndefined(asking.pollUnsafe())
+  yield* TestClock.adjust(20)
+  assert.isDefined(asking.pollUnsafe())
+  server.delay = () => 0
+  yield* TestClock.adjust("1 second")
 })
 
 const kinds: Record<string, (body: Effect.Effect<void>) => Effect.Effect<void, unknown, RedisLock.RedisLock>> = {

@@ -163,6 +163,23 @@ test("An acquisition with unknown outcome that cannot be rolled back in time is 
   assert.deepStrictEqual(warned, ["Could not release in time; the lock frees itself when its lease ends."])
 })
 
+test("An acquisition with unknown outcome whose rollback is refused for good is warned of once", function* () {
+  const server = yield* testStore()
+  const warned: Array<unknown> = []
+  const logger = Logger.layer([Logger.make(({ message }) => void warned.push([message].flat()[0]))])
+  server.reason = "NoPermission"
+  server.refuses = (operation) => operation === "lock/release"
+  yield* Effect.gen(function* () {
+    const store = wrappedStore(server.store, ({ fail, operation, run }) =>
+      operation === "lock/acquire" ? fail("TimedOut") : run()
+    )
+    const tried = Effect.exit(Effect.scoped(Lock.tryScoped("a")))
+    assert.strictEqual(storeError(yield* as(yield* clientOf({ store }))(tried)).reason, "TimedOut")
+    yield* TestClock.adjust("1 minute")
+  }).pipe(Effect.scoped, Effect.provide(logger))
+  assert.deepStrictEqual(warned, ["Could not release in time; the lock frees itself when its lease ends."])
+})
+
 test("A release that may have run says so, also where it was tried again in vain", function* () {
   const server = yield* testStore()
   let releases = 0

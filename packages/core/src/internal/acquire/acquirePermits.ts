@@ -283,7 +283,7 @@ const wait = (
       if (!line.isEmpty || !line.mayHavePlace) return Effect.void
       const left = leavePlace(client, key, isUnanswered || line.outage.failure !== undefined)
       // what was granted does not wait for that
-      return Exit.isSuccess(exit) ? Effect.sync(() => void client.background(left)) : left
+      return Exit.isSuccess(exit) ? Effect.void : left
     })
   })
   return countWaiting(client, kind.name, joined)

@@ -89,8 +89,6 @@ const addHold = (
   client.tracking.wrote(lease)
   return Effect.matchCauseEffect(restore(client.run(command)), {
     onSuccess: ([reply]) => {
-      // its other holds may have ended meanwhile, and have freed it
-      if (lease.released) return Effect.andThen(rollbackHold(hold), Effect.undefined)
       const lost = reply === 1 ? lease.confirm(sentAt, leaseMillis) : lease.lose("NotOwner")
       if (lost !== undefined) return Effect.andThen(rollbackHold(hold), Effect.undefined)
       if (!hold.renewed) lease.fix()

@@ -228,12 +228,12 @@ const takePlace = ({ line, request }: LockWait): OwnerRef | undefined => {
   const { place } = line
   line.place = undefined
   if (place === undefined || takesPlaces(request)) return place
-  request.client.fork(giveBackPlace(place))
+  void giveBackPlace(place)
   return undefined
 }
 
 /** A place with which a request has been sent is the client's from now on, unless it has got another one meanwhile. */
 const keepPlace = (line: Line, place: OwnerRef): void => {
   if (line.place === undefined || line.place.owner === place.owner) line.place = place
-  else line.client.fork(giveBackPlace(place))
+  else void giveBackPlace(place)
 }

@@ -321,7 +321,7 @@ const giveBackAll = (client: LockClient): Effect.Effect<void> =>
         begun.add(held)
         client.background(
           Effect.andThen(
-            releaseUntilConfirmed(held, held.overAt),
+            releaseUntilConfirmed(held, held),
             Effect.sync(() => left.delete(held))
           )
         )

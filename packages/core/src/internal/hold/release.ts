@@ -150,13 +150,13 @@ class PendingRelease {
     )
     // by the clock the lock was ours until the first attempt, so that attempt released it
     const confirm = (reply: number) => this.#confirm(mayBeReleased ? 1 : reply)
-    const repeated = Effect.matchEffect(retryAfter(client, failure, send, until), {
+    const repeated = Effect.matchEffect(retryAfter(client, failure, send, { overAt: until }), {
       onSuccess: confirm,
       onFailure: (failure): Effect.Effect<void, LockLost | LockStoreError> => {
         // something else lies under its name
         if (failure.reason === "WrongType") return confirm(-1)
         if (!isFinal(failure)) client.releaseTime.gaveUp(lease)
-        client.background(releaseUntilConfirmed(lease, lease.overAt))
+        client.background(releaseUntilConfirmed(lease, lease))
         const { cause, mayHaveRun, reason } = failure
         return Effect.fail(
           new LockStoreError({
@@ -232,7 +232,7 @@ const startRelease = (lease: Lease, now: number, since = now): PendingRelease | 
     if (lost.reason === "ClientClosed") return lost
     // What may be left of it: the drift allowance, a minority of a quorum, other permits, a place at a server that has taken over.
     // Nobody waits for the reply.
-    client.background(Effect.ignore(retryRelease(client, releasing(lease), lease.overAt)))
+    client.background(Effect.ignore(retryRelease(client, releasing(lease), lease)))
     return lost
   }
   client.forget(lease, now)
@@ -292,21 +292,21 @@ const sendWithin = <A>(
 interface RepeatedTerms {
   /** Empty to tell nobody. */
   readonly tell?: "" | undefined
-  /** Whether the missing permission has been reported already, and is not to be reported again. */
-  readonly isForbidden?: boolean
+  /** Whether a refusal has been reported already, and is not to be reported again. */
+  readonly isReported?: boolean
 }
 
 /**
- * Sends the release of an owner, which does nothing the second time, until Redis confirms it, or until there is nothing left to release:
- * from `over` on, by the monotonic clock. The result is the reply, if there was one.
+ * Sends the release of an owner, which does nothing the second time, until Redis confirms it, or until what it releases is over, on the
+ * monotonic clock. The result is the reply, if there was one.
  */
 export const releaseUntilConfirmed = (
   ref: OwnerRef,
-  over: number,
-  { isForbidden = false, tell }: RepeatedTerms = {}
+  released: { readonly overAt: number },
+  { isReported = false, tell }: RepeatedTerms = {}
 ): Effect.Effect<number | undefined> =>
-  Effect.catch(retryRelease(ref.client, releasing(ref, tell), over), (failure) => {
-    if (isForbidden && failure.reason === "NoPermission") return Effect.undefined
+  Effect.catch(retryRelease(ref.client, releasing(ref, tell), released), (failure) => {
+    if (isReported && isFinal(failure)) return Effect.undefined
     const warned = ref.kind.isLeased
       ? Effect.annotateLogs(Effect.logWarning(`Could not release in time; ${outlook(ref)}.`, failure), {
           [ref.kind.mode === "permit" ? "semaphore" : "lock"]: ref.name,

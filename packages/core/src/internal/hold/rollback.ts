@@ -51,7 +51,7 @@ const awaitRollback = (clients: ReadonlyArray<LockClient>, rolledBack: Effect.Ef
 export const rollback = (ownerRef: OwnerRef, leaseMillis: number, tell?: ""): Effect.Effect<void> =>
   inBackground(
     ownerRef.client,
-    Effect.suspend(() => releaseUntilConfirmed(ownerRef, ownerRef.client.now() + leaseMillis, { tell }))
+    releaseUntilConfirmed(ownerRef, { overAt: ownerRef.client.now() + leaseMillis }, { tell })
   )
 
 /** Gives up a place in the queue of a fair lock, after `after`; calls `onFailure` if the store cannot be reached. */
@@ -70,41 +70,40 @@ const placeLifeMillis = 60_000
 
 /** Repeats in the background what gives up a place, for as long as Redis may keep the place. */
 const repeatLeaving = (client: LockClient, leave: Effect.Effect<number, LockStoreError>): void => {
-  client.fork(Effect.ignore(retryRelease(client, leave, client.now() + placeLifeMillis)))
+  client.fork(Effect.ignore(retryRelease(client, leave, { overAt: client.now() + placeLifeMillis })))
 }
 
 /** Gives up a place; undefined if that has failed, and is repeated. */
 const leaving = (client: LockClient, leave: Effect.Effect<number, LockStoreError>): Effect.Effect<number | undefined> =>
   Effect.catchCause(leave, () => Effect.sync(() => void repeatLeaving(client, leave)))
 
-/** Gives up the place of an owner, or the lock if it has already been handed over to that owner. */
+/** Gives up the place of an owner, or the lock if it has already been handed over to that owner: from now on, and the result waits for that. */
 export const giveBackPlace = (ownerRef: OwnerRef): Effect.Effect<void> =>
   inBackground(ownerRef.client, leaving(ownerRef.client, releasing(ownerRef)))
 
 /**
- * Gives up the place of this client among those that wait for permits. If the outcome of its last request is unknown, that may take a place
+ * The same with the place of this client among those that wait for permits. If the outcome of its last request is unknown, that may take a place
  * until it can no longer take effect. Fibers that have begun to wait meanwhile keep the place, and give it up when they leave.
  */
-export const leavePlace = (client: LockClient, key: string, isUnsure: boolean): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const { clientId, lines, run, store } = client
-    if (!store.handsOver) return Effect.void
-    const left = leaving(
-      client,
-      Effect.suspend(() => {
-        const line = lines.get(key, "permit")
-        if (line === undefined) {
-          // of a fiber that has joined since, as its first request was denied, the place may be gone
-          const changed = Effect.sync(() => lines.get(key, "permit")?.changed())
-          return Effect.tap(run(semaphore.leave(key, clientId, store)), changed)
-        }
-        line.mayHavePlace = true
-        return Effect.succeed(0)
-      })
-    )
-    // what it gives up first may be the place that an earlier request has taken
-    return isUnsure ? rollbackUntilSettled(client, left, true) : inBackground(client, left)
-  })
+export const leavePlace = (client: LockClient, key: string, isUnsure: boolean): Effect.Effect<void> => {
+  const { clientId, lines, run, store } = client
+  if (!store.handsOver) return Effect.void
+  const left = leaving(
+    client,
+    Effect.suspend(() => {
+      const line = lines.get(key, "permit")
+      if (line === undefined) {
+        // of a fiber that has joined since, as its first request was denied, the place may be gone
+        const changed = Effect.sync(() => lines.get(key, "permit")?.changed())
+        return Effect.tap(run(semaphore.leave(key, clientId, store)), changed)
+      }
+      line.mayHavePlace = true
+      return Effect.succeed(0)
+    })
+  )
+  // what it gives up first may be the place that an earlier request has taken
+  return isUnsure ? rollbackUntilSettled(client, () => left, true) : inBackground(client, left)
+}
 
 /** How a rollback of an unknown outcome goes about. */
 interface RollbackTerms {
@@ -128,47 +127,46 @@ export const rollbackUnknown = (
   Effect.suspend(() => {
     const { client } = ownerRef
     // also a short lease lasts for as long as the command may take effect
-    const leaseEnd = client.now() + client.store.commandLifeMillis + Math.max(leaseMillis, longestPauseMillis)
+    const overAt = client.now() + client.store.commandLifeMillis + Math.max(leaseMillis, longestPauseMillis)
     const tell = asksAgain && client.isQuorum ? "" : undefined
-    const released = releaseUntilConfirmed(ownerRef, leaseEnd, { isForbidden, tell })
     const hasPlace = takesPlaces(ownerRef)
-    const noted = Effect.tap(released, (reply) => {
-      if (reply !== undefined) return onReply(reply)
-      if (hasPlace && !isForbidden) repeatLeaving(client, releasing(ownerRef))
-      return Effect.void
-    })
+    const giveBack = (isReported = isForbidden) =>
+      Effect.tap(releaseUntilConfirmed(ownerRef, { overAt }, { isReported, tell }), (reply) => {
+        if (reply !== undefined) return onReply(reply)
+        if (hasPlace && !isForbidden) repeatLeaving(client, releasing(ownerRef))
+        return Effect.void
+      })
     // a fair lock is handed over as well, and its owner may have sent several requests
-    return rollbackUntilSettled(client, noted, hasPlace || ownerRef.kind.queued)
+    return rollbackUntilSettled(client, giveBack, hasPlace || ownerRef.kind.queued)
   })
 
 /**
  * Takes back what a command with unknown outcome may have taken. The rollback may overtake the command, over another
  * connection or at a server that had stopped: if it finds nothing, it is repeated in the background once the command can no
  * longer take effect; and also if what it has taken back may be something else (`mayBeOther`): a lock that was handed over to this owner before
- * the command has come, or the place of an earlier request.
+ * the command has come, or the place of an earlier request. It is told whether its failure has been reported already.
  */
 const rollbackUntilSettled = (
   client: LockClient,
-  giveBack: Effect.Effect<number | undefined>,
+  giveBack: (isReported?: boolean) => Effect.Effect<number | undefined>,
   mayBeOther = false
-): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const lastEffectAt = client.now() + client.store.commandLifeMillis
-    const first = client.background(giveBack)
-    client.fork(
-      Effect.gen(function* () {
-        const reply = yield* Fiber.join(first)
-        // a command takes effect once; in a quorum, some members may not have been reached
-        if (!client.isQuorum && !mayBeOther && reply !== undefined && reply >= 1) return
-        // it was repeated for as long as it can be of use, or still is
-        if (reply === undefined && client.now() >= lastEffectAt) return
-        // even if the reply came later than that: the release may have been run before
-        yield* Effect.sleep(Math.max(0, lastEffectAt - client.now()) + 1)
-        yield* giveBack
-      })
-    )
-    return awaitRollback([client], Fiber.await(first))
-  })
+): Effect.Effect<void> => {
+  const lastEffectAt = client.now() + client.store.commandLifeMillis
+  const first = client.background(giveBack())
+  client.fork(
+    Effect.gen(function* () {
+      const reply = yield* Fiber.join(first)
+      // a command takes effect once; in a quorum, some members may not have been reached
+      if (!client.isQuorum && !mayBeOther && reply !== undefined && reply >= 1) return
+      // it was repeated for as long as it can be of use, or still is
+      if (reply === undefined && client.now() >= lastEffectAt) return
+      // even if the reply came later than that: the release may have been run before
+      yield* Effect.sleep(Math.max(0, lastEffectAt - client.now()) + 1)
+      yield* giveBack(reply === undefined)
+    })
+  )
+  return awaitRollback([client], Fiber.await(first))
+}
 
 /**
  * An earlier request of the same owner, whose outcome is unknown, may take effect until `until`: if the lock is released before,
@@ -183,7 +181,9 @@ export const releaseAgainAfter = ({ lease }: Hold, until: number, leaseMillis: n
   client.fork(
     Effect.andThen(
       Effect.sleep(left + 1),
-      Effect.suspend(() => (lease.isHeld() ? Effect.void : releaseUntilConfirmed(ownerRef, until + leaseMillis)))
+      Effect.suspend(() =>
+        lease.isHeld() ? Effect.void : releaseUntilConfirmed(ownerRef, { overAt: until + leaseMillis })
+      )
     )
   )
 }
@@ -192,8 +192,9 @@ export const releaseAgainAfter = ({ lease }: Hold, until: number, leaseMillis: n
 export const rollbackHold = (hold: Hold): Effect.Effect<void> =>
   Effect.suspend(() => inBackground(hold.lease.client, Effect.ignore(hold.releaseNow())))
 
+/** Begins at once; the result waits for it as for a rollback. */
 const inBackground = (client: LockClient, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
-  Effect.suspend(() => awaitRollback([client], Fiber.await(client.background(effect))))
+  awaitRollback([client], Fiber.await(client.background(effect)))
 
 /** Releases what a `MultiLock` of these clients has acquired before it failed, or gives it back for a while. */
 export const giveBackMembers = (

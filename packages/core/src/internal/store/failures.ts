@@ -155,25 +155,25 @@ export const longestPauseMillis = 1000
 
 /**
  * Sends a release until it succeeds, after pauses that grow from 50 milliseconds to a second. Its last failure is the result
- * where it cannot succeed later, or where `until`, on the monotonic clock, comes before another attempt.
+ * where it cannot succeed later, or where what it releases is over, on the monotonic clock, before another attempt.
  */
 export const retryRelease = <A>(
   client: LockClient,
   send: Effect.Effect<A, LockStoreError>,
-  until: number,
+  released: { readonly overAt: number },
   pauseMillis = firstPauseMillis
 ): Effect.Effect<A, LockStoreError> =>
-  Effect.catch(send, (failure) => retryAfter(client, failure, send, until, pauseMillis))
+  Effect.catch(send, (failure) => retryAfter(client, failure, send, released, pauseMillis))
 
 /** {@link retryRelease} for a release that was sent before, and has failed. */
 export const retryAfter = <A>(
   client: LockClient,
   failure: LockStoreError,
   send: Effect.Effect<A, LockStoreError>,
-  until: number,
+  released: { readonly overAt: number },
   pauseMillis = firstPauseMillis
 ): Effect.Effect<A, LockStoreError> => {
-  if (isFinal(failure) || client.now() + pauseMillis >= until) return Effect.fail(failure)
-  const again = retryRelease(client, send, until, Math.min(pauseMillis * 2, longestPauseMillis))
+  if (isFinal(failure) || client.now() + pauseMillis >= released.overAt) return Effect.fail(failure)
+  const again = retryRelease(client, send, released, Math.min(pauseMillis * 2, longestPauseMillis))
   return Effect.andThen(Effect.sleep(pauseMillis), again)
 }

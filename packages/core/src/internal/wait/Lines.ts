@@ -211,7 +211,7 @@ const leftToUs = (lease: Lease, line: Line, streak: Streak, readersAsk: boolean)
     replied: () => {
       // A server that does not know the script is sent the release again, behind what the waiter has sent: it was denied, or has left.
       if (line.place?.owner !== place.owner) return
-      if (line.isEmpty) client.fork(giveBackPlace(place))
+      if (line.isEmpty) void giveBackPlace(place)
       else line.changed()
     }
   }
