@@ -104,10 +104,15 @@ const fixes = {
     fixed: "return Exit.isSuccess(exit) ? Effect.void : left",
     broken: "return left"
   },
+  "place-behind-the-served": {
+    file: `${internal}/acquire/acquirePermits.ts`,
+    fixed: "wants.ifDenied.permits > 0 && mayHaveRun(cause)",
+    broken: 'wants.ifDenied.permits > 0 && mayHaveRun(cause) && client.lines.get(keys.lock, "permit") === undefined'
+  },
   "leave-ahead-of-request": {
     file: `${internal}/acquire/acquirePermits.ts`,
-    fixed: 'waiter.hasTurn && line.stage._tag === "Asking"',
-    broken: "false"
+    fixed: "wants.ifDenied.permits > 0 && mayHaveRun(cause)",
+    broken: "wants.ifDenied.permits < 0"
   },
   "full-server-confirmation": {
     file: "lua/grant/confirm.lua",

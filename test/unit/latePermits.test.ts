@@ -95,9 +95,16 @@ test("An interrupted acquisition waits for its rollback while its process gives 
   yield* TestClock.adjust("1 second")
 })
 
-const kinds: Record<string, (body: Effect.Effect<void>) => Effect.Effect<void, unknown, RedisLock.RedisLock>> = {
-  Semaphore: (body) => Semaphore.withPermits(body, semaphore, 1),
-  PermitSemaphore: (body) => PermitSemaphore.withPermits(body, PermitSemaphore.make("a", { permits: 1 }), 1)
+type Section = (
+  body: Effect.Effect<void>,
+  permits?: number,
+  of?: number
+) => Effect.Effect<void, unknown, RedisLock.RedisLock>
+
+const kinds: Record<string, Section> = {
+  Semaphore: (body, permits = 1, of = 1) => Semaphore.withPermits(body, Semaphore.make("a", { permits: of }), permits),
+  PermitSemaphore: (body, permits = 1, of = 1) =>
+    PermitSemaphore.withPermits(body, PermitSemaphore.make("a", { permits: of }), permits)
 }
 
 for (const [kind, section] of Object.entries(kinds)) {
@@ -128,4 +135,41 @@ for (const [kind, section] of Object.entries(kinds)) {
     yield* TestClock.adjust("5 seconds")
     assert.strictEqual(yield* typeOfKeyIn(server.store, places), "none")
   })
+}
+
+for (const [kind, section] of Object.entries(kinds)) {
+  for (const waits of [false, true]) {
+    test(`A ${waits ? "waiter for" : "newcomer to"} a ${kind} that is interrupted during its request leaves no place, though another fiber of its process is served before the request arrives`, function* () {
+      const context = yield* Effect.context<never>()
+      const server = yield* testStore()
+      let isLate = false
+      const asked = yield* Deferred.make<void>()
+      const store = wrappedStore(server.store, ({ operation, run }) => {
+        if (!isLate || !operation.endsWith("/acquire")) return run()
+        isLate = false
+        return startable(() => {
+          Deferred.doneUnsafe(asked, Effect.void)
+          Effect.runForkWith(context)(Effect.ignore(Effect.delay(run(), 500)))
+          return { cancel: () => {} }
+        })
+      })
+      const [holder, client] = [yield* clientOf(server), yield* clientOf({ store }, { fallbackInterval: "1 second" })]
+      const held = yield* sectionUntilTold((body) => as(holder)(section(body, 2, 2)))
+      const first = waits ? yield* background(as(client)(section(Effect.void, 1, 2))) : undefined
+      yield* background(as(client)(section(Effect.never, 2, 2)))
+      yield* TestClock.adjust(10)
+      isLate = true
+      const interrupted = first ?? (yield* background(as(client)(section(Effect.void, 1, 2))))
+      while (!Deferred.isDoneUnsafe(asked)) yield* TestClock.adjust(10)
+      yield* Fiber.interrupt(interrupted)
+      yield* held.end
+      yield* TestClock.adjust(10)
+      const places = permitPlaces("a")[0]
+      assert.strictEqual(yield* typeOfKeyIn(server.store, places), "none")
+      yield* TestClock.adjust(490)
+      assert.strictEqual(yield* typeOfKeyIn(server.store, places), "zset")
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual(yield* typeOfKeyIn(server.store, places), "none")
+    })
+  }
 }

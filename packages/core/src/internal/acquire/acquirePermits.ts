@@ -65,9 +65,7 @@ export class PermitRequest extends AcquireRequest {
       },
       onFailure: (cause) => {
         const failure = waits ? transientFailure(cause) : undefined
-        if (failure !== undefined) return wait(this, restore, startedAt, failure, messagesSeen)
-        const mayHavePlace = waits && mayHaveRun(cause) && client.lines.get(key, "permit") === undefined
-        return Effect.andThen(mayHavePlace ? leavePlace(client, key, true) : Effect.void, Effect.failCause(cause))
+        return failure === undefined ? Effect.failCause(cause) : wait(this, restore, startedAt, failure, messagesSeen)
       }
     })
   }
@@ -189,7 +187,10 @@ const ask = (
     (cause) => {
       client.underWay--
       const onReply = kind.isLeased ? undefined : noteForgotten(ownerRef, sentAt + leaseMillis, cause)
-      return failAsking([ownerRef], leaseMillis, cause, restore, onReply)
+      const failed = failAsking([ownerRef], leaseMillis, cause, restore, onReply)
+      // also when all that wait now have been served, it may be denied, and take a place
+      const mayTakePlace = wants.ifDenied.permits > 0 && mayHaveRun(cause)
+      return mayTakePlace ? Effect.ensuring(failed, leavePlace(client, keys.lock, true)) : failed
     }
   )
 }
@@ -278,10 +279,9 @@ const wait = (
       if (line.askedAt >= startedAt) line.changed()
     }
     return Effect.onExit(untilServed(waited), (exit) => {
-      const isUnanswered = waiter.hasTurn && line.stage._tag === "Asking"
       line.leave(waiter)
       if (!line.isEmpty || !line.mayHavePlace) return Effect.void
-      const left = leavePlace(client, key, isUnanswered || line.outage.failure !== undefined)
+      const left = leavePlace(client, key, false)
       // what was granted does not wait for that
       return Exit.isSuccess(exit) ? Effect.void : left
     })
