@@ -26,7 +26,7 @@ export const free = (lease: Lease, since: number): Effect.Effect<void, LockLost 
   const left = since + client.options.releaseTimeoutMillis - now
   return matchOutcome(
     sendWithin(lease, pending.isToldToNobody ? sentAtOnce(send) : send, left),
-    (reply) => pending.confirm(reply),
+    (reply) => failing(pending.confirm(reply)),
     (cause) => pending.retry(cause)
   )
 }
@@ -75,15 +75,27 @@ export const releaseTogether = (
   if (started.length === 0) return Effect.succeed(failures)
   const run = client.run(multiLock.release(released, owner))
   const send = started.some(({ isToldToNobody }) => isToldToNobody) ? sentAtOnce(run) : run
-  const settled = Effect.matchCause(sendWithin(first.lease, send, client.options.releaseTimeoutMillis), {
-    onSuccess: (reply) => started.map((pending, i) => pending.confirm(typeof reply === "number" ? reply : reply[i]!)),
-    // all, before the first of them dies of what the store has died of
-    onFailure: (cause) => started.map((pending) => pending.retry(cause))
-  })
-  return Effect.flatMap(settled, (all) =>
-    Effect.map(Effect.partition(all, identity, { concurrency: "unbounded" }), ([, failed]) => [...failures, ...failed])
+  return matchOutcome(
+    sendWithin(first.lease, send, client.options.releaseTimeoutMillis),
+    (reply) => {
+      for (const [i, pending] of started.entries()) {
+        const lost = pending.confirm(typeof reply === "number" ? reply : reply[i]!)
+        if (lost !== undefined) failures.push(lost)
+      }
+      return Effect.succeed(failures)
+    },
+    (cause) => {
+      // all, before the first of them dies of what the store has died of
+      const all = started.map((pending) => pending.retry(cause))
+      const settled = Effect.partition(all, identity, { concurrency: "unbounded" })
+      return Effect.map(settled, ([, failed]) => [...failures, ...failed])
+    }
   )
 }
+
+/** Fails with a loss, if there is one. */
+export const failing = (lost: LockLost | undefined): Effect.Effect<void, LockLost> =>
+  lost === undefined ? Effect.void : Effect.fail(lost)
 
 /**
  * Sends a release that leaves the lock to a waiter of this process before that waiter runs, or leaves: whatever it sends comes behind. The lock
@@ -126,8 +138,8 @@ class PendingRelease {
     client.underWay++
   }
 
-  /** Called with the reply. Fails with the loss if the lock was not ours. */
-  confirm(reply: number): Effect.Effect<void, LockLost> {
+  /** Called with the reply. Returns the loss if the lock was not ours. */
+  confirm(reply: number): LockLost | undefined {
     this.lease.client.underWay--
     return this.#confirm(reply)
   }
@@ -149,7 +161,7 @@ class PendingRelease {
       (cause) => Effect.sync(() => void (mayBeReleased ||= mayHaveReleased(cause)))
     )
     // by the clock the lock was ours until the first attempt, so that attempt released it
-    const confirm = (reply: number) => this.#confirm(mayBeReleased ? 1 : reply)
+    const confirm = (reply: number) => failing(this.#confirm(mayBeReleased ? 1 : reply))
     const repeated = Effect.matchEffect(retryAfter(client, failure, send, { overAt: until }), {
       onSuccess: confirm,
       onFailure: (failure): Effect.Effect<void, LockLost | LockStoreError> => {
@@ -175,15 +187,15 @@ class PendingRelease {
     )
   }
 
-  #confirm(reply: number): Effect.Effect<void, LockLost> {
+  #confirm(reply: number): LockLost | undefined {
     const { lease } = this
     lease.client.releaseTime.answered(lease)
     this.#handOver?.replied(Math.max(0, reply - 1))
     // after a reconnect the one that was sent again may have been first
-    if (reply >= 1 || lease.client.hasGivenBack(lease.kind.release(lease, ""))) return Effect.void
+    if (reply >= 1 || lease.client.hasGivenBack(lease.kind.release(lease, ""))) return undefined
     const reason = lease.client.now() >= lease.deadline ? "Expired" : "NotOwner"
     lease.client.telemetry.of(lease.kind.name).lost[reason]++
-    return Effect.fail((lease.lost = lease.lossOf(reason)))
+    return (lease.lost = lease.lossOf(reason))
   }
 }
 
