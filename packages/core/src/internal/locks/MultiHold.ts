@@ -23,7 +23,7 @@ export class MultiHold<T> extends InternalHolding<Tokens<T>> {
     super()
     this.name = name
     this.#members = members
-    this.holds = members.flatMap(({ holds }) => holds)
+    this.holds = Arr.flatMap(members, ({ holds }) => holds)
   }
 
   get owner(): string {
@@ -88,18 +88,19 @@ type Failures = ReadonlyArray<LockLost | LockStoreError>
  * result at once.
  */
 export const releaseAll = (holds: ReadonlyArray<Hold>): Effect.Effect<void, LockLost | LockStoreError> => {
-  const releases = Object.values(Arr.groupBy(holds, ({ owner }) => owner)).flatMap(releasesOf)
+  const releases: Array<Effect.Effect<Failures>> = []
+  // one command has acquired those of one owner, at one client and in one slot, and one can free them
+  const together = new Map<string, Array<Hold>>()
+  for (const hold of holds) {
+    const others = together.get(hold.owner)
+    if (!isFreedTogether(hold)) releases.push(releaseAlone(hold))
+    else if (others === undefined) together.set(hold.owner, [hold])
+    else others.push(hold)
+  }
+  for (const all of together.values()) releases.push(all.length === 1 ? releaseAlone(all[0]!) : releaseTogether(all))
   return releases.length === 1
     ? Effect.flatMap(releases[0]!, failing)
     : Effect.flatMap(Effect.all(releases, { concurrency: "unbounded" }), (failures) => failing(failures.flat()))
-}
-
-/** The releases of the holds of one owner. One command has acquired them, at one client and in one slot, and one can free them. */
-const releasesOf = (holds: ReadonlyArray<Hold>): Array<Effect.Effect<Failures>> => {
-  const together = holds.filter(isFreedTogether)
-  if (together.length < 2) return holds.map(releaseAlone)
-  const others = holds.filter((hold) => !isFreedTogether(hold))
-  return [releaseTogether(together), ...others.map(releaseAlone)]
 }
 
 const releaseAlone = (hold: Hold): Effect.Effect<Failures> =>

@@ -1,7 +1,6 @@
 /**
  * The members of a `MultiLock` that one command acquires: those of one client and slot.
  */
-import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { LockStoreError } from "../../LockError.ts"
 import { LockRequest } from "../acquire/acquire.ts"
@@ -10,6 +9,7 @@ import { Hold } from "../hold/Hold.ts"
 import { inMicrotask, Lease } from "../hold/Lease.ts"
 import { rollback } from "../hold/rollback.ts"
 import { ownerRefOf, tokenKey, tokenLife } from "../kinds/kinds.ts"
+import { matchOutcome } from "../store/commands.ts"
 import * as multiLock from "../store/operations/multiLock.ts"
 import { acknowledgedBy } from "../store/operations/StoreOperation.ts"
 import type { PreparedAcquire } from "./AnyLock.ts"
@@ -22,8 +22,18 @@ export const groupsOf = (
   members: ReadonlyArray<PreparedAcquire>,
   indices: ReadonlyArray<number>
 ): ReadonlyArray<ReadonlyArray<number>> => {
-  const groups = Arr.groupBy(indices, (index) => sharedBy(members[index]!) ?? `alone ${index}`)
-  return Object.values(groups).flatMap((group) => Arr.chunksOf(group, membersPerCommand))
+  const groups: Array<Array<number>> = []
+  const latest = new Map<string | number, Array<number>>()
+  for (const index of indices) {
+    const shared = sharedBy(members[index]!) ?? index
+    let group = latest.get(shared)
+    if (group === undefined || group.length === membersPerCommand) {
+      latest.set(shared, (group = []))
+      groups.push(group)
+    }
+    group.push(index)
+  }
+  return groups
 }
 
 /**
@@ -48,13 +58,14 @@ export const tryAcquireTogether = (
   const { client, leaseMillis } = first
   const owner = client.nextOwner()
   const sentAt = client.now()
-  const ownerRefs = requests.map((request) => ownerRefOf(request, owner))
-  const locks = requests.map(({ keys, kind }) => ({ lock: keys.lock, tokenKey: tokenKey(kind, keys) }))
+  const ownerRefs = () => requests.map((request) => ownerRefOf(request, owner))
+  const locks = requests.map(({ keys }) => keys.lock)
+  const tokenKeys = requests.map(({ keys, kind }) => tokenKey(kind, keys))
   client.underWay++
-  const command = multiLock.acquire(locks, owner, leaseMillis, tokenLife(client, leaseMillis))
-  const asked = client.run(acknowledgedBy(command, first))
-  return Effect.matchCauseEffect(restore(asked), {
-    onSuccess: (reply): Effect.Effect<ReadonlyArray<Hold> | number, LockStoreError> => {
+  const command = multiLock.acquire(locks, tokenKeys, owner, leaseMillis, tokenLife(client, leaseMillis))
+  return matchOutcome(
+    restore(client.run(acknowledgedBy(command, first))),
+    (reply): Effect.Effect<ReadonlyArray<Hold> | number, LockStoreError> => {
       client.underWay--
       if ("deniedAt" in reply) return Effect.succeed(reply.deniedAt)
       const { tokens } = reply
@@ -71,16 +82,16 @@ export const tryAcquireTogether = (
       return holds.length > 0
         ? Effect.as(haveDisplaced ? inMicrotask(client) : Effect.void, holds)
         : Effect.andThen(
-            Effect.forEach(ownerRefs, (ownerRef) => rollback(ownerRef, leaseMillis), {
+            Effect.forEach(ownerRefs(), (ownerRef) => rollback(ownerRef, leaseMillis), {
               concurrency: "unbounded",
               discard: true
             }),
             Effect.fail(grantedTooLate(first.name, "multi_lock/acquire", now - sentAt, leaseMillis))
           )
     },
-    onFailure: (cause) => {
+    (cause) => {
       client.underWay--
-      return failAsking(ownerRefs, leaseMillis, cause, restore)
+      return failAsking(ownerRefs(), leaseMillis, cause, restore)
     }
-  })
+  )
 }

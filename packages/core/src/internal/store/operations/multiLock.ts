@@ -26,16 +26,13 @@ export const operations = {
 }
 
 export const acquire = (
-  locks: ReadonlyArray<{ readonly lock: string; readonly tokenKey: string }>,
+  locks: ReadonlyArray<string>,
+  tokenKeys: ReadonlyArray<string>,
   owner: string,
   leaseMillis: number,
   tokenLifeMillis: number
 ): StoreCommand<MultiLockReply> =>
-  new StoreCommand(
-    operations.acquire,
-    [...locks.map(({ lock }) => lock), ...locks.map(({ tokenKey }) => tokenKey)],
-    [owner, leaseMillis, tokenLifeMillis]
-  )
+  new StoreCommand(operations.acquire, locks.concat(tokenKeys), [owner, leaseMillis, tokenLifeMillis])
 
 /** A lock to be released. */
 export interface Released {
@@ -52,11 +49,12 @@ export const release = (
   owner: string
 ): StoreCommand<number | ReadonlyArray<number>> => {
   const terms = locks[0]?.terms
-  return new StoreCommand(
-    operations.release,
-    locks.flatMap(({ keys, terms }) =>
-      terms === undefined ? [keys.lock, keys.channel] : [keys.lock, keys.channel, keys.places, terms.tokenKey]
-    ),
-    [owner, terms?.leaseMillis ?? "", terms?.tokenLifeMillis ?? "", ...locks.map(({ publish }) => publish)]
-  )
+  const allKeys: Array<string> = []
+  const args = [owner, terms?.leaseMillis ?? "", terms?.tokenLifeMillis ?? ""]
+  for (const { keys, publish, terms } of locks) {
+    allKeys.push(keys.lock, keys.channel)
+    if (terms !== undefined) allKeys.push(keys.places, terms.tokenKey)
+    args.push(publish)
+  }
+  return new StoreCommand(operations.release, allKeys, args)
 }
