@@ -7,6 +7,7 @@
  * back, and the wait goes on. If the others are not free when it ends, that member is given back as well, and all are acquired in order again:
  * two MultiLocks that kept to different orders would wait for each other.
  */
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Order from "effect/Order"
@@ -15,6 +16,7 @@ import type { AcquireRequest, Restore } from "../acquire/ask.ts"
 import { pauseAfterFailure, waitedSince } from "../acquire/untilServed.ts"
 import type { Hold, InternalHolding } from "../hold/Hold.ts"
 import { giveBackMembers } from "../hold/rollback.ts"
+import { matchOutcome } from "../store/commands.ts"
 import { failureThat, isRetryable } from "../store/failures.ts"
 import { Outage } from "../wait/Outage.ts"
 import type { PreparedAcquire } from "./AnyLock.ts"
@@ -48,7 +50,7 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     waitMillis: number
   ) {
     this.name = name
-    this.subjects = members.flatMap(({ subjects }) => subjects)
+    this.subjects = Arr.flatMap(members, ({ subjects }) => subjects)
     this.#members = members
     this.#waiting = waiting
     this.#waitMillis = waitMillis
@@ -59,14 +61,12 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
   }
 
   tryAcquire(restore: Restore): Effect.Effect<InternalHolding<Tokens<T>> | undefined, LockStoreError | E> {
-    return Effect.suspend(() => {
-      // a member of a nested lock may be requested more than once
-      this.#held.fill(undefined)
-      const asked = Effect.flatMap(this.#attempt(restore), (attempt) =>
-        attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.as(this.#giveBack(), undefined)
-      )
-      return Effect.tapCause(asked, () => this.#giveBack())
-    })
+    // a member of a nested lock may be requested more than once
+    this.#held.fill(undefined)
+    const asked = Effect.flatMap(this.#attempt(restore), (attempt) =>
+      attempt instanceof MultiHold ? Effect.succeed(attempt) : Effect.as(this.#giveBack(), undefined)
+    )
+    return Effect.tapCause(asked, () => this.#giveBack())
   }
 
   acquire(restore: Restore): Effect.Effect<InternalHolding<Tokens<T>>, AcquireError | E> {
@@ -187,39 +187,42 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
     return new LockTimeout({ lock: this.name, waited, holder })
   }
 
-  /** {@link #attempt} of a caller that waits, which acquires all that it requests or nothing. */
+  /** {@link #attempt} of a caller that waits: acquires all that it requests or nothing, and turns a transient failure into a value. */
   #askForRest(restore: Restore): Effect.Effect<Attempt<T>, LockStoreError | E> {
-    return Effect.suspend(() => {
-      const kept = [...this.#held]
-      return Effect.tap(orTransient(this.#attempt(restore)), (attempt) =>
-        attempt instanceof MultiHold ? Effect.void : this.#giveBack(kept)
-      )
-    })
+    const kept = [...this.#held]
+    const fallBack = (denied: Denied) => Effect.as(this.#giveBack(kept), denied)
+    return matchOutcome(
+      this.#attempt(restore),
+      (attempt): Effect.Effect<Attempt<T>> =>
+        attempt instanceof MultiHold ? Effect.succeed(attempt) : fallBack(attempt),
+      (cause) => {
+        const failure = failureThat(mayPass, cause)
+        return failure === undefined ? Effect.failCause(cause) : fallBack({ blocker: undefined, failure })
+      }
+    )
   }
 
-  /** Requests all members that are not held yet, at once. */
+  /** Requests all members that are not held yet, at once. Run it at once. */
   #attempt(restore: Restore): Effect.Effect<Attempt<T>, LockStoreError | E> {
-    return Effect.suspend(() => {
-      const missing = this.#order.filter((index) => this.#held[index] === undefined)
-      const groups = groupsOf(this.#members, missing)
-      const asked =
-        groups.length === 1
-          ? this.#ask(groups[0]!, restore)
-          : // each request records its grant even if others fail or the whole is interrupted
-            Effect.map(
-              restore(
-                Effect.forEach(
-                  groups,
-                  (group) => Effect.uninterruptibleMask((restore) => Effect.suspend(() => this.#ask(group, restore))),
-                  { concurrency: "unbounded" }
-                )
-              ),
-              (denied) => denied.find((index) => index !== undefined)
-            )
-      return Effect.flatMap(asked, (blocker): Effect.Effect<Attempt<T>, LockStoreError> =>
-        blocker === undefined ? this.#complete(restore) : Effect.succeed({ blocker, failure: undefined })
-      )
-    })
+    const missing = this.#order.filter((index) => this.#held[index] === undefined)
+    const groups = groupsOf(this.#members, missing)
+    const asked =
+      groups.length === 1
+        ? this.#ask(groups[0]!, restore)
+        : // each request records its grant even if others fail or the whole is interrupted
+          Effect.map(
+            restore(
+              Effect.forEach(
+                groups,
+                (group) => Effect.uninterruptibleMask((restore) => Effect.suspend(() => this.#ask(group, restore))),
+                { concurrency: "unbounded" }
+              )
+            ),
+            (denied) => denied.find((index) => index !== undefined)
+          )
+    return Effect.flatMap(asked, (blocker): Effect.Effect<Attempt<T>, LockStoreError> =>
+      blocker === undefined ? this.#complete(restore) : Effect.succeed({ blocker, failure: undefined })
+    )
   }
 
   /** Requests a group of members by one command: the one that was denied, if there is one. */
@@ -241,24 +244,20 @@ export class PreparedMultiAcquire<E, T> implements PreparedAcquire<E, Tokens<T>>
 
   /** All members are held: each fixed lease starts now. A lease may have run out while another member was requested. */
   #complete(restore: Restore): Effect.Effect<Attempt<T>, LockStoreError> {
-    return Effect.suspend((): Effect.Effect<Attempt<T>, LockStoreError> => {
-      const hold = new MultiHold(this.name, this.#held as ReadonlyArray<InternalHolding<T>>)
-      const [first] = hold.holds as readonly [Hold]
-      // one command acquired them all just now
-      if (hold.holds.every(({ lease }) => lease.acquiredAt === first.lease.acquiredAt)) {
-        return Effect.succeed(hold)
-      }
-      const renewals = this.#fixedLeases.map(({ renewal }) => renewal)
-      const renewed = restore(Effect.all(renewals, { concurrency: "unbounded", discard: true }))
-      return Effect.andThen(renewed, hold.ensureHeld).pipe(
-        Effect.as<Attempt<T>>(hold),
-        Effect.catchTags({
-          // all over again
-          LockLost: () => Effect.as(this.#giveBack(), { blocker: undefined, failure: undefined }),
-          InvalidLockOptions: Effect.die // the lease has been checked
-        })
-      )
-    })
+    const hold = new MultiHold(this.name, this.#held as ReadonlyArray<InternalHolding<T>>)
+    const [first] = hold.holds as readonly [Hold]
+    // one command acquired them all just now
+    if (hold.holds.every(({ lease }) => lease.acquiredAt === first.lease.acquiredAt)) return Effect.succeed(hold)
+    const renewals = this.#fixedLeases.map(({ renewal }) => renewal)
+    const renewed = restore(Effect.all(renewals, { concurrency: "unbounded", discard: true }))
+    return Effect.andThen(renewed, hold.ensureHeld).pipe(
+      Effect.as<Attempt<T>>(hold),
+      Effect.catchTags({
+        // all over again
+        LockLost: () => Effect.as(this.#giveBack(), { blocker: undefined, failure: undefined }),
+        InvalidLockOptions: Effect.die // the lease has been checked
+      })
+    )
   }
 }
 
@@ -294,13 +293,6 @@ interface Denied {
   /** The transient failure of the store that hides the blocker. */
   readonly failure: LockStoreError | QuorumNotReached | undefined
 }
-
-/** Turns a transient failure into a value, so that a waiter retries. */
-const orTransient = <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A | Denied, E> =>
-  Effect.catchCause(self, (cause): Effect.Effect<Denied, E> => {
-    const failure = failureThat(mayPass, cause)
-    return failure === undefined ? Effect.failCause(cause) : Effect.succeed({ blocker: undefined, failure })
-  })
 
 const mayPass = (error: unknown): error is LockStoreError | QuorumNotReached =>
   error instanceof LockStoreError ? isRetryable(error) : error instanceof QuorumNotReached && error.isTransient
