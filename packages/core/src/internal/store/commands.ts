@@ -25,7 +25,7 @@ import type { LockClient } from "../client/LockClient.ts"
 import type { Acknowledgement } from "../options/acquireOptions.ts"
 import { report } from "../report/defects.ts"
 import { type Arguments, listReply, type StoreCommand } from "./operations/StoreOperation.ts"
-import { type Cancellable, type OnExit, start, startable, StartKey } from "./startable.ts"
+import { type Cancellable, type OnExit, start, Startable, StartKey } from "./startable.ts"
 import type { Acknowledges, Store } from "./Store.ts"
 
 /** What a grant needs in order to count, if more than a reply. The members of a quorum acknowledge for themselves. */
@@ -129,7 +129,7 @@ export const evalUnsafeOf = (run: RedisDriver["Service"]["eval"]): EvalUnsafe =>
 export const sending =
   (sender: Sender): Store["run"] =>
   (command) =>
-    startable((onExit) => new SentCommand(command, sender, onExit).send())
+    new Startable((onExit) => new SentCommand(command, sender, onExit).send())
 
 /** A spread would leave room for sixteen more. */
 const withLast = (args: Arguments, last: number): Arguments => {

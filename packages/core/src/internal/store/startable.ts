@@ -9,6 +9,7 @@
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Effectable from "effect/Effectable"
 import type * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
@@ -32,12 +33,17 @@ type StartEffect<A, E> = (onExit: OnExit<A, E>) => Cancellable
  * An Effect that {@link start} starts without a fiber. What `begin` returns is its own cancellation, as an Effect, which an interruption
  * runs.
  */
-export const startable = <A, E>(
-  begin: (onExit: OnExit<A, E>) => Cancellable & Effect.Effect<void>
-): Effect.Effect<A, E> => {
-  const effect: Effect.Effect<A, E> & { [StartKey]?: StartEffect<A, E> } = Effect.callback(begin)
-  effect[StartKey] = begin
-  return effect
+export class Startable<A, E> extends Effectable.Class<A, E> {
+  readonly [StartKey]: (onExit: OnExit<A, E>) => Cancellable & Effect.Effect<void>
+
+  constructor(begin: (onExit: OnExit<A, E>) => Cancellable & Effect.Effect<void>) {
+    super()
+    this[StartKey] = begin
+  }
+
+  override asEffect(): Effect.Effect<A, E> {
+    return Effect.callback(this[StartKey])
+  }
 }
 
 /** Starts an Effect: by itself if it can be started, else on a fiber of its own. It calls back once, perhaps at once. */
