@@ -7,6 +7,7 @@ import { type Hold, InternalHolding } from "../hold/Hold.ts"
 import { releaseTogether, staysTaken } from "../hold/release.ts"
 import { goesTogether } from "../kinds/kinds.ts"
 import { printsAs } from "../report/shown.ts"
+import { groupedBy } from "./together.ts"
 
 /** The token of each member by its name; a second member with the same name is `name#2`. */
 export type Tokens<T> = Readonly<Record<string, T>>
@@ -88,16 +89,9 @@ type Failures = ReadonlyArray<LockLost | LockStoreError>
  * result at once.
  */
 export const releaseAll = (holds: ReadonlyArray<Hold>): Effect.Effect<void, LockLost | LockStoreError> => {
-  const releases: Array<Effect.Effect<Failures>> = []
   // one command has acquired those of one owner, at one client and in one slot, and one can free them
-  const together = new Map<string, Array<Hold>>()
-  for (const hold of holds) {
-    const others = together.get(hold.owner)
-    if (!isFreedTogether(hold)) releases.push(releaseAlone(hold))
-    else if (others === undefined) together.set(hold.owner, [hold])
-    else others.push(hold)
-  }
-  for (const all of together.values()) releases.push(all.length === 1 ? releaseAlone(all[0]!) : releaseTogether(all))
+  const groups = groupedBy(holds, (hold) => (isFreedTogether(hold) ? hold.owner : hold))
+  const releases = groups.map((group) => (group.length === 1 ? releaseAlone(group[0]!) : releaseTogether(group)))
   return releases.length === 1
     ? Effect.flatMap(releases[0]!, failing)
     : Effect.flatMap(Effect.all(releases, { concurrency: "unbounded" }), (failures) => failing(failures.flat()))
@@ -110,9 +104,7 @@ const failing = (failures: Failures): Effect.Effect<void, LockLost | LockStoreEr
   failures.length === 0
     ? Effect.void
     : Exit.asVoidAll(
-        failures
-          .toSorted((a, b) => Number(b._tag === "LockLost") - Number(a._tag === "LockLost"))
-          .map((failure) => Exit.fail(failure))
+        failures.toSorted((a, b) => Number(b._tag === "LockLost") - Number(a._tag === "LockLost")).map(Exit.fail)
       )
 
 /** Whether this is the last hold of a lock that one command can release together with others; a re-entry may keep one taken by its `minHold`. */
