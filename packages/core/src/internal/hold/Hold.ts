@@ -12,7 +12,7 @@ import { parseLease } from "../options/acquireOptions.ts"
 import { printsAs } from "../report/shown.ts"
 import { afterWork } from "../store/failures.ts"
 import { type Identity, isSameLock, type Lease, type LeaseEntry } from "./Lease.ts"
-import { checkHeld, failing, free } from "./release.ts"
+import { checkHeld, failIfLost, free } from "./release.ts"
 
 /**
  * The result of an acquisition: one hold, or the holds of all members. A body can run under it.
@@ -40,7 +40,7 @@ export abstract class InternalHolding<out T = unknown> implements Holding<T> {
   }
 
   get ensureHeld(): Effect.Effect<void, LockLost> {
-    return look(this, () => failing(this.checkLost()))
+    return look(this, () => failIfLost(this.checkLost()))
   }
 
   get remaining(): Effect.Effect<Duration.Duration> {

@@ -26,7 +26,7 @@ export const free = (lease: Lease, since: number): Effect.Effect<void, LockLost 
   const left = since + client.options.releaseTimeoutMillis - now
   return matchOutcome(
     sendWithin(lease, pending.isToldToNobody ? sentAtOnce(send) : send, left),
-    (reply) => failing(pending.confirm(reply)),
+    (reply) => failIfLost(pending.confirm(reply)),
     (cause) => pending.retry(cause)
   )
 }
@@ -56,7 +56,6 @@ export const releaseTogether = (
 ): Effect.Effect<ReadonlyArray<LockLost | LockStoreError>> => {
   const failures: Array<LockLost | LockStoreError> = []
   const started: Array<PendingRelease> = []
-  const released: Array<multiLock.Released> = []
   const [first] = holds as readonly [LeaseEntry]
   const { client, owner } = first.lease
   const now = client.now()
@@ -65,14 +64,11 @@ export const releaseTogether = (
     hold.released = true
     lease.remove(hold)
     const pending = startRelease(lease, now)
-    if (pending instanceof PendingRelease) {
-      started.push(pending)
-      released.push({ keys: lease.keys, publish: pending.tell, terms: handOverTerms(lease) })
-    } else {
-      failures.push(pending)
-    }
+    if (pending instanceof PendingRelease) started.push(pending)
+    else failures.push(pending)
   }
   if (started.length === 0) return Effect.succeed(failures)
+  const released = started.map(({ lease, tell }) => ({ keys: lease.keys, publish: tell, terms: handOverTerms(lease) }))
   const run = client.run(multiLock.release(released, owner))
   const send = started.some(({ isToldToNobody }) => isToldToNobody) ? sentAtOnce(run) : run
   return matchOutcome(
@@ -94,7 +90,7 @@ export const releaseTogether = (
 }
 
 /** Fails with a loss, if there is one. */
-export const failing = (lost: LockLost | undefined): Effect.Effect<void, LockLost> =>
+export const failIfLost = (lost: LockLost | undefined): Effect.Effect<void, LockLost> =>
   lost === undefined ? Effect.void : Effect.fail(lost)
 
 /**
@@ -161,7 +157,7 @@ class PendingRelease {
       (cause) => Effect.sync(() => void (mayBeReleased ||= mayHaveReleased(cause)))
     )
     // by the clock the lock was ours until the first attempt, so that attempt released it
-    const confirm = (reply: number) => failing(this.#confirm(mayBeReleased ? 1 : reply))
+    const confirm = (reply: number) => failIfLost(this.#confirm(mayBeReleased ? 1 : reply))
     const repeated = Effect.matchEffect(retryAfter(client, failure, send, { overAt: until }), {
       onSuccess: confirm,
       onFailure: (failure): Effect.Effect<void, LockLost | LockStoreError> => {
