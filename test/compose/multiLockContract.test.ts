@@ -92,6 +92,17 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         }
       })
 
+      test("Who holds a lock of several is told so in an inner scope as well", function* () {
+        const lock = multi(yield* names)
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* Lock.scoped(lock)
+            assert.isTrue(yield* Effect.scoped(Lock.isHeldByCurrentOwner(lock)))
+            assert.strictEqual(yield* Effect.scoped(Lock.holdCount(lock)), 1)
+          })
+        )
+      })
+
       test("A lock of several holds nothing while one is taken, and times out by its own name", function* () {
         const all = yield* names
         const lock = multi(all)

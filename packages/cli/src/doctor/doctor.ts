@@ -132,7 +132,7 @@ const version = (valkey: string | undefined, redis: string | undefined): Check =
 
 const nodeAlone = problem(
   "mode",
-  "this is one node of a cluster, and keeps only some of the locks. Lead to all by redis+cluster://HOST,HOST."
+  "this is a node of a cluster, which may keep only some of the locks. Lead to all by redis+cluster://HOST,HOST."
 )
 
 const mode = (mode: string | undefined, role: string | undefined, isWhole: boolean): Check => {

@@ -188,7 +188,8 @@ const ask = (
       client.underWay--
       const onReply = kind.isLeased ? undefined : noteForgotten(ownerRef, sentAt + leaseMillis, cause)
       const failed = failAsking([ownerRef], leaseMillis, cause, restore, onReply)
-      // also when all that wait now have been served, it may be denied, and take a place
+      // Also when all that wait now have been served, it may be denied, and take a place: that is given up at once, and again once the request can
+      // no longer take effect.
       const mayTakePlace = wants.ifDenied.permits > 0 && mayHaveRun(cause)
       return mayTakePlace ? Effect.ensuring(failed, leavePlace(client, keys.lock, true)) : failed
     }

@@ -280,7 +280,7 @@ export const grantedTooLate = (
 
 /**
  * Ends the other holdings of this process that exclude this one: it was granted, so they are lost, even if nothing else has told so yet.
- * Returns whether there were any; their sections are interrupted in the next turn.
+ * Returns whether there were any; their sections are interrupted in the next microtask.
  */
 export const loseOthers = ({ by, lease }: Hold): boolean => {
   if (lease.alongside === undefined) return false

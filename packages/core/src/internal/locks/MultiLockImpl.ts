@@ -103,9 +103,9 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
   }
 
   get holdCount(): Effect.Effect<number, Invalid> {
-    return Effect.map(
-      this.#each((member) => member.holdCount),
-      (all) => (all.length === 0 ? 0 : Math.min(...all))
+    // not side by side: who holds what is asked of the caller's own fiber
+    return Effect.map(Effect.all(this.#members.map((member) => member.holdCount)), (all) =>
+      all.length === 0 ? 0 : Math.min(...all)
     )
   }
 

@@ -363,7 +363,7 @@ export class FairWaiter implements Alarm, Linked<FairWaiter> {
   /** Its alarm: its wait time is over, or the holder's lease has ended. */
   ring(): void {
     const { client, kind } = this.request
-    if (!this.isLate) client.telemetry.of(kind.name).polls++
+    if (this.stage._tag === "Asleep" && !this.isLate) client.telemetry.of(kind.name).polls++
     this.changed()
   }
 

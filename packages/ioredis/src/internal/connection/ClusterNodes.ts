@@ -20,8 +20,9 @@ export interface Watcher {
 /** Minimum delay between slot refreshes after failures. */
 const REFRESH_PAUSE_MILLIS = 100
 
-/** How long to wait before connecting again to a master. */
+/** How long to wait before connecting again to a master, at first and at most; it doubles. */
 const RECONNECT_PAUSE_MILLIS = 500
+const LONGEST_RECONNECT_PAUSE_MILLIS = 5000
 
 /** The most listeners that a driver adds to any event of a Cluster. */
 const LISTENERS = 1
@@ -57,8 +58,8 @@ export class ClusterNodes {
   readonly #nodes = new Map<string, Node>()
   #refreshedAt = Number.NEGATIVE_INFINITY
   #timer: ReturnType<typeof setTimeout> | undefined
-  /** The addresses of nodes that ioredis has dropped since the last refresh, as their connections were lost. */
-  readonly #dropped = new Set<string>()
+  /** How long to wait before connecting again to the nodes that ioredis has dropped, as their connections were lost. */
+  readonly #pauses = new Map<string, number>()
   /** The nodes of slots according to redirections since the last refresh. */
   readonly #moved = new Map<number, string>()
   /** The addresses of the masters at the last refresh. */
@@ -183,14 +184,20 @@ export class ClusterNodes {
       isWanted: () => this.cluster.nodes().includes(redis)
     })
     const writer = new CommandWriter(connection, commandTimeoutMillis)
-    // who holds locks there wants a connection again, which ioredis opens only for a command
-    const reconnect = () => {
-      if (redis.status === "wait" && this.masters.has(address)) redis.connect().catch(() => {})
+    const pause = this.#pauses.get(address) ?? (former && RECONNECT_PAUSE_MILLIS)
+    if (pause !== undefined) {
+      this.#pauses.set(address, Math.min(2 * pause, LONGEST_RECONNECT_PAUSE_MILLIS))
+      // who holds locks there wants a connection again, which ioredis opens only for a command
+      const reconnect = () => {
+        if (redis.status === "wait" && this.cluster.nodes("master").includes(redis)) redis.connect().catch(() => {})
+      }
+      // jittered: all processes may have lost theirs at the same moment
+      setTimeout(reconnect, pause * (1 + Math.random() / 2)).unref()
     }
-    if (this.#dropped.delete(address) || former !== undefined) setTimeout(reconnect, RECONNECT_PAUSE_MILLIS).unref()
     // after those of the connection and the writer: they know of it when a watcher is told
     const listening = listen(redis, {
       ready: () => {
+        this.#pauses.delete(address)
         for (const { onReady } of this.#watchers) onReady?.(redis)
       },
       close: () => {
@@ -222,12 +229,12 @@ export class ClusterNodes {
 
   readonly #onRefresh = (): void => {
     this.#moved.clear()
-    this.#dropped.clear()
     this.#failure = undefined
     this.options.log.ready(this.#named("the cluster"))
-    const masters = shown(this.masters)
-    const isSuccession = masters !== this.#masters
-    this.#masters = masters
+    const { masters } = this
+    for (const address of this.#pauses.keys()) if (!masters.has(address)) this.#pauses.delete(address)
+    const isSuccession = shown(masters) !== this.#masters
+    this.#masters = shown(masters)
     for (const { onRefresh, onSuccession } of this.#watchers) {
       if (isSuccession) onSuccession?.()
       onRefresh?.()
@@ -243,7 +250,7 @@ export class ClusterNodes {
       // ioredis 5.3 emits no "node error" for a changed password
       if (failure !== undefined && isLasting(failure)) this.#failure = failure
       this.#nodes.delete(address)
-      this.#dropped.add(address)
+      if (!this.#pauses.has(address)) this.#pauses.set(address, RECONNECT_PAUSE_MILLIS)
       node.writer.close()
     }
     this.refresh()

@@ -106,7 +106,7 @@ export interface PermitsReply {
    * granted, until the semaphore ends, negative if it does not.
    */
   readonly remaining: number
-  /** How many are held or kept for others, if permits with ids were denied. */
+  /** How many are held or kept for others, if permits with ids were denied; also those whose leases have just ended. */
   readonly held: number | undefined
 }
 
