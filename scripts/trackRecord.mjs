@@ -104,6 +104,11 @@ const fixes = {
     fixed: "return Exit.isSuccess(exit) ? Effect.void : left",
     broken: "return left"
   },
+  "place-behind-a-grant": {
+    file: `${internal}/acquire/acquirePermits.ts`,
+    fixed: " || line.unsureOfPlace > unsureOfPlace",
+    broken: ""
+  },
   "place-behind-the-served": {
     file: `${internal}/acquire/acquirePermits.ts`,
     fixed: "wants.ifDenied.permits > 0 && mayHaveRun(cause)",

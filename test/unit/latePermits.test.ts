@@ -173,3 +173,27 @@ for (const [kind, section] of Object.entries(kinds)) {
     })
   }
 }
+
+for (const [kind, section] of Object.entries(kinds)) {
+  test(`A newcomer to a ${kind} that is interrupted leaves no place, though a waiter of its process that had asked before is served meanwhile`, function* () {
+    const server = yield* testStore()
+    let areLate = false
+    const store = wrappedStore(server.store, ({ operation, run }) =>
+      areLate && operation.endsWith("/acquire") ? Effect.tap(run(), () => Effect.sleep(500)) : run()
+    )
+    const [holder, client] = [yield* clientOf(server), yield* clientOf({ store })]
+    const held = yield* sectionUntilTold((body) => as(holder)(section(body, 2, 2)))
+    yield* background(as(client)(section(Effect.never, 2, 2)))
+    yield* TestClock.adjust(10)
+    areLate = true
+    yield* held.end
+    yield* TestClock.adjust(10)
+    const newcomer = yield* background(as(client)(section(Effect.void, 1, 2)))
+    yield* TestClock.adjust(10)
+    const places = permitPlaces("a")[0]
+    assert.strictEqual(yield* typeOfKeyIn(server.store, places), "zset")
+    newcomer.interruptUnsafe()
+    yield* TestClock.adjust(500)
+    assert.strictEqual(yield* typeOfKeyIn(server.store, places), "none")
+  })
+}

@@ -334,10 +334,11 @@ class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
     const messagesSeen = client.subscriptions.messagesSeen(channel, takesPlaces)
     const sentAt = client.now()
     const wants = wantsOf(line, waiter)
+    const { unsureOfPlace } = line
     line.mayHavePlace = true
     return Effect.map(catchTransient(ask(this.#request, this.restore, this.#startedAt, wants)), (answer) => {
       if (!(answer instanceof LockStoreError) && answer.granted !== undefined) {
-        line.mayHavePlace = wants.ifGranted.permits > 0
+        line.mayHavePlace = wants.ifGranted.permits > 0 || line.unsureOfPlace > unsureOfPlace
         line.granted(true, false)
         line.served(waiter, answer.reply.available)
         // fibers that have joined meanwhile: the place does not tell of them

@@ -98,6 +98,7 @@ export const leavePlace = (client: LockClient, key: string, isUnsure: boolean): 
         return Effect.tap(run(semaphore.leave(key, clientId, store)), changed)
       }
       line.mayHavePlace = true
+      line.unsureOfPlace++
       return Effect.succeed(0)
     })
   )

@@ -8,6 +8,8 @@ import { Line, LinkedList, type Waiter } from "./Line.ts"
 export class PermitLine extends Line {
   /** Whether this client may have a place among those that wait for permits. */
   mayHavePlace = false
+  /** How many requests with unknown outcome, of fibers that did not wait, may have taken that place. */
+  unsureOfPlace = 0
   /** The last reply to a request that was denied. */
   denial: PermitsReply | undefined = undefined
   /** By that reply. */
