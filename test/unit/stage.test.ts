@@ -47,7 +47,6 @@ const changes: Readonly<Record<string, Readonly<Record<string, Stage>>>> = {
   },
   "due, left to us": {
     "handed over": { _tag: "HandedOver", grant },
-    "left to others": asleep(150, true),
     asked: { ...asking, streak }
   },
   asking: {

@@ -10,6 +10,7 @@
  *   + a grant   HandedOver         noted                     HandedOver            HandedOver, with this one
  * LeftToUs      Due                noted                     Due                   Due
  * LeftToOthers  Asleep, quiet      noted                     Asleep, quiet         -
+ *   after LeftToUs  -
  * Asked         Asking             Asking                    Asking                Asking
  * Answered      -                  by what was noted:        -                     -
  *                                    a grant: HandedOver
@@ -125,7 +126,8 @@ export const next = (stage: Stage, event: Event): Stage => {
     case "LeftToOthers":
       // a turn that has been announced may last longer
       if (stage._tag === "Asking") return { ...stage, quietUntil: Math.max(stage.quietUntil, event.until) }
-      if (stage._tag === "HandedOver") return stage
+      // it is ours already
+      if (stage._tag === "HandedOver" || (stage._tag === "Due" && stage.streak !== undefined)) return stage
       return asleep(stage._tag === "Asleep" && stage.isQuiet ? Math.max(stage.until, event.until) : event.until, true)
     case "Asked":
       return stage._tag === "Due" && stage.streak !== undefined ? { ...asking, streak: stage.streak } : asking
