@@ -109,6 +109,11 @@ const fixes = {
     fixed: " || line.unsureOfPlace > unsureOfPlace",
     broken: ""
   },
+  "behind-a-spinner": {
+    file: `${internal}/wait/Line.ts`,
+    fixed: "this.#patient > 0 ? Math.min(until, this.pauseUntil(-1)) : until",
+    broken: "until"
+  },
   "place-behind-the-served": {
     file: `${internal}/acquire/acquirePermits.ts`,
     fixed: "wants.ifDenied.permits > 0 && mayHaveRun(cause)",

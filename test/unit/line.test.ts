@@ -3,9 +3,12 @@
  */
 import { failure } from "../kit/exits.ts"
 import { assert } from "@effect/vitest"
-import { Effect, Fiber, Scheduler } from "effect"
+import { Effect, Fiber, Schedule, Scheduler } from "effect"
+import { TestClock } from "effect/testing"
 import { Lock, SpinLock } from "effect-redis-lock"
+import { background } from "../kit/background.ts"
 import { pass } from "../kit/passTime.ts"
+import { sectionUntilTold } from "../kit/sections.ts"
 import { as, clientOf, storeWith } from "../kit/testStore.ts"
 import { test } from "../kit/test.ts"
 
@@ -33,5 +36,20 @@ for (const [kind, lock] of Object.entries({ plain: Lock.make("a"), spin: SpinLoc
         assert.strictEqual(error._tag, "LockTimeout")
       }
     }
+  })
+}
+
+for (const isFirst of [true, false]) {
+  test(`A waiter behind one that spins with long pauses is served within two fallback intervals: ${isFirst ? "as it pauses" : "before it pauses"}`, function* () {
+    const [, holder, client] = yield* storeWith({}, { fallbackInterval: "1 second" })
+    const held = yield* sectionUntilTold((body) => as(holder)(Lock.withLock(body, "a", { leaseTime: "1 hour" })))
+    const spinning = SpinLock.make("a", { schedule: Schedule.spaced("10 minutes") })
+    yield* background(as(client)(Lock.withLock(Effect.void, spinning)))
+    if (isFirst) yield* TestClock.adjust("5 seconds")
+    const waiter = yield* background(as(client)(Lock.withLock(Effect.succeed("in"), "a")))
+    yield* TestClock.adjust("3 seconds")
+    yield* held.end
+    yield* TestClock.adjust("2 seconds")
+    assert.isDefined(waiter.pollUnsafe())
   })
 }

@@ -38,9 +38,9 @@ export interface SpinOptions<
  * the two share their names, and the release of either wakes the waiters of a plain lock. Every function of `Lock` works on it.
  *
  * Only one of the waiting fibers of a process sends requests at a time. A free lock is granted to the first request, so a process
- * gets it at the first of its requests that finds it free. Fibers of the same process that wait for it as a plain lock meanwhile may have to wait for
- * the next of these requests, so do not use both in one process if the pauses are long. There is no order among processes: nothing limits how many sections of others
- * pass before that.
+ * gets it at the first of its requests that finds it free. While other fibers of the process wait for it as a plain lock, it asks at
+ * least once in a `fallbackInterval`, however long its pauses are. There is no order among processes: nothing limits how many sections
+ * of others pass before that.
  *
  * **When not to use**
  *

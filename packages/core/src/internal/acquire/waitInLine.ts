@@ -202,7 +202,7 @@ class LockWait implements Wait<Hold, LockTimeout | LockReentered | LockStoreErro
     if (this.nextPause === undefined || this.#denial === undefined) return Effect.undefined
     return Effect.map(this.nextPause, (pauseMillis) => {
       if (pauseMillis === undefined) this.#hasEnded = true
-      else this.line.on({ _tag: "Paused", until: this.request.client.now() + pauseMillis })
+      else this.line.pause(pauseMillis)
       return undefined
     })
   }

@@ -175,6 +175,8 @@ export class Line {
   /** In order of arrival. */
   readonly #waiters = new LinkedList<Waiter>()
   #lastNumber = 0
+  /** How many of them neither spin nor wait for a latch. */
+  #patient = 0
   /** Each ends one subscription. */
   readonly #subscriptions: Array<() => void> = []
 
@@ -258,7 +260,15 @@ export class Line {
     const waiter = new Waiter(this, wanted, isFirst ? 0 : ++this.#lastNumber)
     this.add(waiter, isFirst)
     if (isFirst || !isReserved) this.turn ??= waiter
+    const isBehindSpinners = waiter.kind !== undefined && this.#patient++ === 0 && !waiter.hasTurn
+    if (isBehindSpinners && this.stage._tag === "Asleep") this.pause(this.stage.until - this.client.now())
     return waiter
+  }
+
+  /** The waiter that has the turn spins: it asks again after a pause, but no less often than those behind it would that do not spin. */
+  pause(millis: number): void {
+    const until = this.client.now() + millis
+    this.on({ _tag: "Paused", until: this.#patient > 0 ? Math.min(until, this.pauseUntil(-1)) : until })
   }
 
   /** The request that was in flight when the line began was granted, or has failed for good: the first waiter gets the turn. */
@@ -276,6 +286,7 @@ export class Line {
   leave(waiter: Waiter, free = Number.POSITIVE_INFINITY): void {
     if (!waiter.isQueued) return
     waiter.isQueued = false
+    if (waiter.kind !== undefined) this.#patient--
     this.client.alarms.cancel(waiter)
     this.remove(waiter)
     if (this.isEmpty) {
