@@ -106,8 +106,8 @@ const fixes = {
   },
   "place-behind-a-grant": {
     file: `${internal}/acquire/acquirePermits.ts`,
-    fixed: " || line.unsureOfPlace > unsureOfPlace",
-    broken: ""
+    fixed: "wants.ifGranted.permits === 0 && line.mayHavePlace === mayHavePlace",
+    broken: "wants.ifGranted.permits === 0 && mayHavePlace > 0"
   },
   "behind-a-spinner": {
     file: `${internal}/wait/Line.ts`,
@@ -151,7 +151,7 @@ const fixes = {
   },
   "kept-not-renewed": {
     file: "packages/core/src/LockError.ts",
-    fixed: '(this.holder.owner.endsWith(":kept") ? "" : ", longer if it is renewed")',
+    fixed: '(this.holder.owner.endsWith(kept) ? "" : ", longer if it is renewed")',
     broken: '", longer if it is renewed"'
   },
   "doctor-ends": {

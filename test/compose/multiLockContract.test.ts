@@ -92,7 +92,7 @@ const suite = <E>(where: string, store: Layer.Layer<LockStore.LockStore, E>) =>
         }
       })
 
-      test("Who holds a lock of several is told so in an inner scope as well", function* () {
+      test("The holder of a lock of several is recognised in an inner scope as well", function* () {
         const lock = multi(yield* names)
         yield* Effect.scoped(
           Effect.gen(function* () {

@@ -4,7 +4,7 @@
 import { assert } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { Lock, PermitSemaphore, type RedisLock, Semaphore } from "effect-redis-lock"
+import { Lock, type LockStore, PermitSemaphore, type RedisLock, Semaphore } from "effect-redis-lock"
 import { permitPlaces } from "../../packages/core/dist/internal/store/keys.js"
 import { sectionUntilTold } from "../kit/sections.ts"
 import { startable } from "../kit/startable.ts"
@@ -107,27 +107,40 @@ const kinds: Record<string, Section> = {
     PermitSemaphore.withPermits(body, PermitSemaphore.make("a", { permits: of }), permits)
 }
 
-for (const [kind, section] of Object.entries(kinds)) {
-  test(`A waiter for a ${kind} that is interrupted during a request leaves no place, though the request arrives behind what gives it up`, function* () {
-    const context = yield* Effect.context<never>()
-    const server = yield* testStore()
-    let isLate = false
-    const asked = yield* Deferred.make<void>()
-    const store = wrappedStore(server.store, ({ operation, run }) => {
-      if (!isLate || !operation.endsWith("/acquire")) return run()
+/** A store to which the next request for permits, once that is to be late, arrives half a second after it was sent. */
+const lateRequest = Effect.fnUntraced(function* (inner: LockStore.Store) {
+  const context = yield* Effect.context<never>()
+  const asked = yield* Deferred.make<void>()
+  const late = {
+    isNext: false,
+    /** Lets time pass until that request is sent. */
+    sent: Effect.gen(function* () {
+      while (!Deferred.isDoneUnsafe(asked)) yield* TestClock.adjust(10)
+    }),
+    store: wrappedStore(inner, ({ operation, run }) => {
+      if (!late.isNext || !operation.endsWith("/acquire")) return run()
+      late.isNext = false
       return startable(() => {
         Deferred.doneUnsafe(asked, Effect.void)
         Effect.runForkWith(context)(Effect.ignore(Effect.delay(run(), 500)))
         return { cancel: () => {} }
       })
     })
-    const client = yield* clientOf({ store }, { fallbackInterval: "2 seconds" })
+  }
+  return late
+})
+
+for (const [kind, section] of Object.entries(kinds)) {
+  test(`A waiter for a ${kind} that is interrupted during a request leaves no place, though the request arrives behind what gives it up`, function* () {
+    const server = yield* testStore()
+    const late = yield* lateRequest(server.store)
+    const client = yield* clientOf(late, { fallbackInterval: "2 seconds" })
     yield* background(as(yield* clientOf(server))(section(Effect.never)))
     const waiter = yield* background(as(client)(section(Effect.void)))
     const places = permitPlaces("a")[0]
     assert.strictEqual(yield* typeOfKeyIn(server.store, places), "zset")
-    isLate = true
-    while (!Deferred.isDoneUnsafe(asked)) yield* TestClock.adjust(10)
+    late.isNext = true
+    yield* late.sent
     yield* Fiber.interrupt(waiter)
     assert.strictEqual(yield* typeOfKeyIn(server.store, places), "none")
     yield* TestClock.adjust(500)
@@ -140,27 +153,16 @@ for (const [kind, section] of Object.entries(kinds)) {
 for (const [kind, section] of Object.entries(kinds)) {
   for (const waits of [false, true]) {
     test(`A ${waits ? "waiter for" : "newcomer to"} a ${kind} that is interrupted during its request leaves no place, though another fiber of its process is served before the request arrives`, function* () {
-      const context = yield* Effect.context<never>()
       const server = yield* testStore()
-      let isLate = false
-      const asked = yield* Deferred.make<void>()
-      const store = wrappedStore(server.store, ({ operation, run }) => {
-        if (!isLate || !operation.endsWith("/acquire")) return run()
-        isLate = false
-        return startable(() => {
-          Deferred.doneUnsafe(asked, Effect.void)
-          Effect.runForkWith(context)(Effect.ignore(Effect.delay(run(), 500)))
-          return { cancel: () => {} }
-        })
-      })
-      const [holder, client] = [yield* clientOf(server), yield* clientOf({ store }, { fallbackInterval: "1 second" })]
+      const late = yield* lateRequest(server.store)
+      const [holder, client] = [yield* clientOf(server), yield* clientOf(late, { fallbackInterval: "1 second" })]
       const held = yield* sectionUntilTold((body) => as(holder)(section(body, 2, 2)))
       const first = waits ? yield* background(as(client)(section(Effect.void, 1, 2))) : undefined
       yield* background(as(client)(section(Effect.never, 2, 2)))
       yield* TestClock.adjust(10)
-      isLate = true
+      late.isNext = true
       const interrupted = first ?? (yield* background(as(client)(section(Effect.void, 1, 2))))
-      while (!Deferred.isDoneUnsafe(asked)) yield* TestClock.adjust(10)
+      yield* late.sent
       yield* Fiber.interrupt(interrupted)
       yield* held.end
       yield* TestClock.adjust(10)

@@ -8,7 +8,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { causeText, isError, jsonWithMessage, nameOf, shown, seconds } from "./internal/report/shown.ts"
+import { causeText, isError, jsonWithMessage, kept, nameOf, shown, seconds } from "./internal/report/shown.ts"
 import { consequences, storeReasons } from "./internal/report/storeReasons.ts"
 
 /**
@@ -90,7 +90,7 @@ export class LockTimeout extends Schema.TaggedError<LockTimeout>("effect-redis-l
             ? " without expiry"
             : `; its lease runs for another ${seconds(this.holder.remaining)}` +
               // nobody renews what a minHold keeps
-              (this.holder.owner.endsWith(":kept") ? "" : ", longer if it is renewed"))
+              (this.holder.owner.endsWith(kept) ? "" : ", longer if it is renewed"))
     return `Lock "${this.lock}" was not free${within}${held}.`
   }
 }

@@ -8,7 +8,7 @@
  */
 export const commandProbe = `
 local refused = {}
--- begin the refusal of any write, whoever asks
+-- how errors begin with which a server refuses the writes of every user
 local forAll = { OOM = true, MISCONF = true, NOREPLICAS = true, READONLY = true }
 local function try(command, ...)
   local reply = redis.pcall(command, ...)

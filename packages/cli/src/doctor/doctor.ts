@@ -102,25 +102,25 @@ const fromInfo = (driver: Driver, name: string, url: Redacted.Redacted): Effect.
         return check === "eviction" ? problem(check, message) : warning(check, message)
       })
     ]
-  }).pipe(
-    Effect.catch((error: RedisDriver.RedisDriverError) =>
-      Effect.succeed([
-        error.reason === "ClusterMismatch"
-          ? nodeAlone
-          : /unknown command\W+eval/i.test(wordsOf(error))
-            ? problem(
-                "mode",
-                "this runs no scripts, as a sentinel. Lead to its master by redis+sentinel://HOST,HOST/NAME."
-              )
-            : warning(
-                "info",
-                refusesInfo(error)
-                  ? "INFO is not permitted, so version, mode, eviction, persistence, replicas and clock are unknown. Allow it: ACL SETUSER ... +info"
-                  : `INFO failed: ${wordsOf(error)}`
-              )
-      ])
+  }).pipe(Effect.catch((error: RedisDriver.RedisDriverError) => Effect.succeed([withoutInfo(error)])))
+
+/** What the failure to ask for INFO, by a script, says of the server. */
+const withoutInfo = (error: RedisDriver.RedisDriverError): Check => {
+  if (error.reason === "ClusterMismatch") return nodeAlone
+  const words = wordsOf(error)
+  if (/unknown command\W+eval/i.test(words)) {
+    return problem(
+      "mode",
+      "this runs no scripts, as a sentinel. Lead to its master by redis+sentinel://HOST,HOST/NAME."
     )
+  }
+  return warning(
+    "info",
+    refusesInfo(error)
+      ? "INFO is not permitted, so version, mode, eviction, persistence, replicas and clock are unknown. Allow it: ACL SETUSER ... +info"
+      : `INFO failed: ${words}`
   )
+}
 
 const version = (valkey: string | undefined, redis: string | undefined): Check => {
   if (valkey !== undefined) return ok("version", `Valkey ${valkey}`)

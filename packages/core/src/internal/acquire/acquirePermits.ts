@@ -273,7 +273,7 @@ const wait = (
     // another waiter asks for all, and does not say how many permits there are to be
     if (kind.initial !== undefined && line.denial?.exists !== true && line.turn?.initial === undefined) line.changed()
     if (answer !== undefined) {
-      line.mayHavePlace = true
+      line.mayHavePlace++
       waited.answered(answer, startedAt, waiter.hasTurn)
       line.listen(semaphoreChannel(key), messagesSeen, placesIn(client))
       // the place may be that of a request sent meanwhile, which did not know of this waiter
@@ -281,7 +281,7 @@ const wait = (
     }
     return Effect.onExit(untilServed(waited), (exit) => {
       line.leave(waiter)
-      if (!line.isEmpty || !line.mayHavePlace) return Effect.void
+      if (!line.isEmpty || line.mayHavePlace === 0) return Effect.void
       const left = leavePlace(client, key, false)
       // what was granted does not wait for that
       return Exit.isSuccess(exit) ? Effect.void : left
@@ -334,11 +334,11 @@ class PermitWait implements Wait<PermitHold, LockTimeout | LockStoreError> {
     const messagesSeen = client.subscriptions.messagesSeen(channel, takesPlaces)
     const sentAt = client.now()
     const wants = wantsOf(line, waiter)
-    const { unsureOfPlace } = line
-    line.mayHavePlace = true
+    const mayHavePlace = ++line.mayHavePlace
     return Effect.map(catchTransient(ask(this.#request, this.restore, this.#startedAt, wants)), (answer) => {
       if (!(answer instanceof LockStoreError) && answer.granted !== undefined) {
-        line.mayHavePlace = wants.ifGranted.permits > 0 || line.unsureOfPlace > unsureOfPlace
+        // unless another request may have taken one since
+        if (wants.ifGranted.permits === 0 && line.mayHavePlace === mayHavePlace) line.mayHavePlace = 0
         line.granted(true, false)
         line.served(waiter, answer.reply.available)
         // fibers that have joined meanwhile: the place does not tell of them

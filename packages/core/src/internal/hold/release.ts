@@ -8,7 +8,7 @@ import { identity } from "effect/Function"
 import * as Option from "effect/Option"
 import { type LockLost, LockStoreError } from "../../LockError.ts"
 import { handOverTerms, type OwnerRef, ownerRefOf } from "../kinds/kinds.ts"
-import { ownerText } from "../report/shown.ts"
+import { kept, ownerText } from "../report/shown.ts"
 import { matchOutcome } from "../store/commands.ts"
 import { isFinal, mayHaveRun, retryAfter, retryRelease } from "../store/failures.ts"
 import * as lock from "../store/operations/lock.ts"
@@ -211,7 +211,7 @@ const keptHandOver = (lease: Lease): HandOver => ({
   replied: () => {
     const { client, keptUntil, keys, owner } = lease
     client.lines.wake(keys.lock)
-    handOverAt(keptUntil, ownerRefOf(lease, owner + lock.kept))
+    handOverAt(keptUntil, ownerRefOf(lease, owner + kept))
   }
 })
 

@@ -97,8 +97,7 @@ export const leavePlace = (client: LockClient, key: string, isUnsure: boolean): 
         const changed = Effect.sync(() => lines.get(key, "permit")?.changed())
         return Effect.tap(run(semaphore.leave(key, clientId, store)), changed)
       }
-      line.mayHavePlace = true
-      line.unsureOfPlace++
+      line.mayHavePlace++
       return Effect.succeed(0)
     })
   )

@@ -10,6 +10,7 @@ import { describeWrongType } from "../store/failures.ts"
 import { clientLabelKey, type LockKeys } from "../store/keys.ts"
 import { label } from "../store/operations/client.ts"
 import { type LookedAt, nothingElse } from "../store/operations/inspected.ts"
+import { kept } from "../report/shown.ts"
 import * as lock from "../store/operations/lock.ts"
 import { leastTime, type LockRef, type Mode } from "./kinds.ts"
 
@@ -181,7 +182,7 @@ const sinceGrant = (token: bigint | undefined, now: number | undefined): Duratio
 
 /** The label of an owner's client; undefined for a lock that its minHold keeps, as nobody holds it. */
 export const labelOf = ({ labels }: LockClient, owner: string): Effect.Effect<string | undefined> =>
-  owner.endsWith(lock.kept) ? Effect.undefined : labels.of(owner)
+  owner.endsWith(kept) ? Effect.undefined : labels.of(owner)
 
 /** The most waiters whose labels are looked up: each is a command, unless it is known. */
 const mostLabelled = 100

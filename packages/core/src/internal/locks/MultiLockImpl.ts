@@ -103,7 +103,7 @@ export class MultiLockImpl<R, E, T> extends AnyLock<R, E, Tokens<T>> {
   }
 
   get holdCount(): Effect.Effect<number, Invalid> {
-    // not side by side: who holds what is asked of the caller's own fiber
+    // one after the other: concurrent effects run in fibers of their own, which hold nothing
     return Effect.map(Effect.all(this.#members.map((member) => member.holdCount)), (all) =>
       all.length === 0 ? 0 : Math.min(...all)
     )

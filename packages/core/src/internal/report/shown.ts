@@ -30,6 +30,9 @@ export const printsAs = <A extends object>(prototype: A, show: (self: A) => Reco
 /** The most ids of permits in a message. */
 const most = 3
 
+/** Suffix of the owner field of a lock that its `minHold` keeps taken while nobody holds it. */
+export const kept = ":kept"
+
 /** An owner in messages: of many permits, the first ids and the number of the others. */
 export const ownerText = (owner: string): string => {
   const ids = owner.split(",")

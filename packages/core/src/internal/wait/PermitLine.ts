@@ -6,10 +6,8 @@ import { isKept, nothing, type PermitsReply, uncounted, type Want } from "../sto
 import { Line, LinkedList, type Waiter } from "./Line.ts"
 
 export class PermitLine extends Line {
-  /** Whether this client may have a place among those that wait for permits. */
-  mayHavePlace = false
-  /** How many requests with unknown outcome, of fibers that did not wait, may have taken that place. */
-  unsureOfPlace = 0
+  /** How many requests may have taken a place in Redis for this client since it last certainly had none. */
+  mayHavePlace = 0
   /** The last reply to a request that was denied. */
   denial: PermitsReply | undefined = undefined
   /** By that reply. */

@@ -1,6 +1,6 @@
 /**
- * What those who ask do next: a line, for the fibers of one process that wait for one thing; or a waiter of a fair lock, for itself. Pure, and
- * complete: every event has its place in every stage. `Line.ts` and `FairQueue.ts` feed it with events and carry out what it says;
+ * The next step of whoever asks the store: a line asks for all fibers of this process that wait for the same thing, and each waiter of a fair
+ * lock asks for itself. Pure and complete: every stage handles every event. `Line.ts` and `FairQueue.ts` feed it with events and carry out what it says;
  * `untilServed.ts` is the loop of a waiter.
  *
  * ```

@@ -187,7 +187,7 @@ export class ClusterNodes {
     const pause = this.#pauses.get(address) ?? (former && RECONNECT_PAUSE_MILLIS)
     if (pause !== undefined) {
       this.#pauses.set(address, Math.min(2 * pause, LONGEST_RECONNECT_PAUSE_MILLIS))
-      // who holds locks there wants a connection again, which ioredis opens only for a command
+      // ioredis connects only for the next command, but holders of locks there need the connection to hear of a loss
       const reconnect = () => {
         if (redis.status === "wait" && this.cluster.nodes("master").includes(redis)) redis.connect().catch(() => {})
       }
@@ -233,8 +233,9 @@ export class ClusterNodes {
     this.options.log.ready(this.#named("the cluster"))
     const { masters } = this
     for (const address of this.#pauses.keys()) if (!masters.has(address)) this.#pauses.delete(address)
-    const isSuccession = shown(masters) !== this.#masters
-    this.#masters = shown(masters)
+    const shownMasters = shown(masters)
+    const isSuccession = shownMasters !== this.#masters
+    this.#masters = shownMasters
     for (const { onRefresh, onSuccession } of this.#watchers) {
       if (isSuccession) onSuccession?.()
       onRefresh?.()

@@ -132,10 +132,7 @@ export const release = (keys: LockKeys, owner: string, publish: string, terms?: 
         [owner, publish, terms.leaseMillis, terms.tokenLifeMillis ?? ""]
       )
 
-/** Suffix of the owner field of a lock that its `minHold` keeps taken while nobody holds it. */
-export const kept = ":kept"
-
-/** Gives the lock back, but keeps it taken for so long, by its owner with {@link kept}. Replies 1: released; 0 free; -1 held by another. */
+/** Gives the lock back, but keeps it taken for so long, by its owner with the suffix `kept`. Replies 1: released; 0 free; -1 held by another. */
 export const keep = (
   { channel, lock, queue }: LockKeys,
   owner: string,
